@@ -39,7 +39,7 @@ run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=…
 	  "then a story by models/tiny, in a second."
 	@$(MAKE) --no-print-directory setup
 	@cmake --build --preset release --target latte
-	$(LATTE) run $(MODEL) -p "$(PROMPT)" $(ARGS)
+	$(LATTE) run $(MODEL) -p "$(PROMPT)" --seed 0 $(ARGS)
 
 tests: setup
 	$(INSTALL) mpi test grammar

@@ -5,61 +5,88 @@
 #include <cstdio>
 #include <exception>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "apps/flags/aliases/rewrite.h"
 #include "apps/flags/command.h"
+#include "apps/flags/command_words.h"
+#include "apps/flags/pages/help_page.h"
 #include "apps/ranks.h"
 #include "apps/reserves.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/map_guard.h"
-#include "src/grammar/grammar.h"
-
-#ifndef LATTE_VERSION
-#error "the build passes LATTE_VERSION"
-#endif
 
 namespace {
 
-std::string Version() {
-  const std::string_view grammar = latte::GrammarLibrary();
-  return "latte " LATTE_VERSION "\nconstrained answers: " +
-         (grammar.empty() ? "not in this build (make grammar)" : std::string(grammar));
-}
+constexpr char kAbout[] =
+    "Latte: inference for models with Multi-head Latent Attention (DeepSeek V2/V3/R1, Kimi-K2, "
+    "Moonlight)";
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  latte run -p \"Once upon a time\"        write a story with the built-in model\n"
+    "  latte run path/to/checkpoint < prompt.txt\n"
+    "  latte chat path/to/checkpoint\n"
+    "  latte pull org/name                     download a model\n\n"
+    "MODEL is a Hugging Face folder, a repository id (org/name) in the local Hugging Face cache, "
+    "tiny "
+    "or tiny-sparse.";
 
-// The exit code of an error, which is told on standard error.
+// Prints an error and returns its exit code.
 int Report(const latte::Error& error) {
   std::fprintf(stderr, "latte: %s\n", ToString(error).c_str());
   return latte::ExitCode(error.code);
 }
 
+// The same for a command line that cannot be understood.
+int ReportUsage(const std::string& message) {
+  std::fprintf(stderr, "%s\n", message.c_str());
+  return latte::ExitCode(latte::Code::kInvalidArgument);
+}
+
+std::vector<latte::Command> AddCommands(const latte::FlagSet& app) {
+  std::vector<latte::Command> out;
+  for (const auto& add : {latte::AddRun, latte::AddChat, latte::AddServe, latte::AddBatch,
+                          latte::AddPull, latte::AddInspect, latte::AddQuantize, latte::AddTokenize,
+                          latte::AddScore, latte::AddEval, latte::AddBench, latte::AddSimulate,
+                          latte::AddSynth, latte::AddCompletion, latte::AddHelp, latte::AddVersion})
+    out.push_back(add(app));
+  return out;
+}
+
+// Runs the command that `words` name.
+int RunWords(latte::CommandLine* line, const std::vector<latte::Command>& commands,
+             const std::vector<std::string>& words, const latte::CommandInfo& command) {
+  if (const latte::Status parsed = line->Parse(words); !parsed)
+    return ReportUsage(latte::UsageError(command, parsed.error().message));
+  for (const latte::Command& candidate : commands) {
+    if (!candidate.flags.chosen()) continue;
+    if (const latte::Status status = candidate.run(); !status) return Report(status.error());
+  }
+  return 0;
+}
+
 int RunLatte(int argc, char** argv) {
-  latte::CommandLine line(
-      "Latte: inference for models with Multi-head Latent Attention (DeepSeek V2/V3/R1, Kimi-K2, "
-      "Moonlight).\n\n  latte run -p \"Once upon a time\"      write a story with the built-in "
-      "model\n  latte run path/to/checkpoint < prompt.txt\n  latte chat "
-      "path/to/checkpoint\n  latte pull org/name                    download a model\n\n"
-      "MODEL is a Hugging Face folder, a "
-      "repository id (org/name) in the local Hugging Face cache, tiny or tiny-sparse.",
-      Version());
+  latte::CommandLine line(kAbout);
   const latte::FlagSet app = line.flags();
-  const std::vector<latte::Command> commands = {
-      latte::AddRun(app),      latte::AddChat(app),  latte::AddBatch(app),
-      latte::AddServe(app),    latte::AddScore(app), latte::AddInspect(app),
-      latte::AddTokenize(app), latte::AddEval(app),  latte::AddBench(app),
-      latte::AddQuantize(app), latte::AddSynth(app), latte::AddSimulate(app),
-      latte::AddPull(app)};
-  const latte::Result<latte::CommandWords> words = latte::RewriteAliases({argv, argv + argc});
+  app.Footer(kExamples);
+  bool version = false;
+  app.Group("Other").AddSwitch("-V,-v,--version", version, "print the version");
+  const std::vector<latte::Command> commands = AddCommands(app);
+  const latte::CommandInfo program = app.Info();
+  const latte::Result<latte::CommandWords> words =
+      latte::RewriteAliases({argv, argv + argc}, program);
   if (!words) return Report(words.error());
   if (latte::PrintsNotes())
     for (const std::string& note : words->notes) std::fprintf(stderr, "latte: %s\n", note.c_str());
-  if (const int code = line.Parse(words->words); code >= 0) return code;
-  for (const latte::Command& command : commands) {
-    if (!command.flags.chosen()) continue;
-    if (const latte::Status status = command.run(); !status) return Report(status.error());
+  const latte::Result<latte::CheckedWords> checked = latte::CheckWords(words->words, program);
+  if (!checked) return ReportUsage(checked.error().message);
+  if (checked->version) return latte::PrintVersion() ? 0 : 1;
+  if (checked->help) return latte::Print(latte::HelpPage(*checked->command)) ? 0 : 1;
+  if (checked->incomplete) {
+    std::fputs(latte::HelpPage(*checked->command).c_str(), stderr);
+    return latte::ExitCode(latte::Code::kInvalidArgument);
   }
-  return 0;
+  return RunWords(&line, commands, checked->words, *checked->command);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ def tokens_per_second(options, grammar, count, folder):
         source.write_text("\n".join(requests(grammar, count, tokens)) + "\n")
         target.unlink(missing_ok=True)
         begun = time.monotonic()
-        subprocess.run([options.latte, "batch", options.model, "--input", source, "--output", target, "--max-tokens", "2048",
+        subprocess.run([options.latte, "batch", options.model, "--input", source, "--output", target, "--context", "2048",
                         "--max-sequences", str(count), "--draft-tokens", "0"], check=True, capture_output=True)
         times.append(time.monotonic() - begun)
         answers = [json.loads(line) for line in target.read_text().splitlines()]

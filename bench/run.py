@@ -69,7 +69,7 @@ def engine_commands():
             yield f"model --synthetic {shape} --prompt 0 --batch 8 --depth {depth}"
     yield "prefix --synthetic v2-lite:layers=4,vocab=16384"
     yield "determinism --synthetic v2-lite:layers=4,vocab=16384 --requests 8 --gen 96"
-    common = "--output-mean 64 --shared-prefix 64 --max-tokens 2048"
+    common = "--output-mean 64 --shared-prefix 64 --context 2048"
     yield f"simulation tiny --requests 200 --rate 0 {common}"
     yield f"simulation tiny --requests 80 --rate 8 --prefix-groups 4 {common}"
 

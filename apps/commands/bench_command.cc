@@ -36,13 +36,13 @@ Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int thread
 FlagSet AddOne(const FlagSet& bench, BenchFlags& flags, const std::string& name,
                const std::string& what, Bench run) {
   const FlagSet sub = bench.AddCommand(name, what);
-  sub.AddSwitch("--json", flags.json, "one JSON object instead of a table");
+  sub.Group("Output").AddSwitch("--json", flags.json, "one JSON object instead of a table");
   sub.OnChosen([&flags, run = std::move(run)] { flags.bench = run; });
   return sub;
 }
 
 void ModelChoice::Add(const FlagSet& app) {
-  app.Add("MODEL", model, "model (default: tiny)");
+  app.Add("MODEL", model, "model, also as -m MODEL (default: tiny)");
   app.Add("--synthetic", synthetic,
           "use random weights of a shape, such as v2-lite:layers=4,dtype=int8");
 }

@@ -91,10 +91,14 @@ Command AddBatch(const FlagSet& app) {
       "repeats failed requests. docs/api_fields.md lists the fields, docs/options.md the keys\n"
       "of --config and the flags of vLLM, SGLang and llama.cpp that are understood.");
   flags->config.Add(sub);
-  sub.Add("-i,--input", flags->files.input, "the requests").Required();
-  sub.Add("-o,--output", flags->files.output, "the results").Required();
-  sub.AddSwitch("--overwrite", flags->files.overwrite, "discard the results of an earlier run");
-  sub.Add("--seed", flags->seed, "seed of requests that give none (default: 0)");
+  sub.Group("Input").Add("-i,--input", flags->files.input, "the requests").Required().Value("FILE");
+  const FlagSet output = sub.Group("Output");
+  output.Add("-o,--output", flags->files.output, "the results").Required().Value("FILE");
+  output.AddSwitch("--overwrite", flags->files.overwrite, "discard the results of an earlier run");
+  sub.Group("Sampling")
+      .Add("-s,--seed", flags->seed,
+           "seed of requests that give none; fixed, so that a batch that resumes gives the same "
+           "answers (default: 0)");
   flags->engine.AddAll(sub, {.drafts = true, .ranks = true});
   return {sub, [flags] { return BatchCommand(*flags); }};
 }

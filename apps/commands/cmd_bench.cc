@@ -33,6 +33,7 @@ Result<DType> ParseFloat(std::string_view flag, const std::string& text) {
 }
 
 constexpr int64_t kUnset = INT64_MIN;
+constexpr char kCacheFormats[] = "bf16|f16|f32|fp8|fp8-dense|int8|q6";
 
 struct AttentionFlags {
   BenchAttentionOptions options;
@@ -66,25 +67,27 @@ void AddAttention(const FlagSet& bench, BenchFlags& flags) {
   const FlagSet sub = AddOne(bench, flags, "attention", "One attention kernel on random data",
                              [own](const Machine& machine) { return own->Run(machine); });
   BenchAttentionOptions& o = own->options;
-  sub.Add("--phase", own->phase, "decode: absorbed, over latents (default); prefill: expanded");
+  sub.Add("--phase", own->phase,
+          "decode: absorbed, over latents; prefill: expanded (default: decode)")
+      .Value("decode|prefill");
   sub.Add("--heads", o.heads, "query heads (default: 128)");
   sub.Add("--context", o.context, "tokens per sequence, the new ones included (default: 8192)");
   sub.Add("--batch", o.batch, "sequences (default: 1)");
   sub.Add("--q-len", own->q_len,
           "new tokens per sequence (default: 1; prefill: all of the context)");
-  sub.Add("--cache-dtype", own->cache_dtype,
-          "decode: bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
+  sub.Add("--cache-dtype", own->cache_dtype, "decode: format of the cache (default: bf16)")
+      .Value(kCacheFormats);
   sub.Add("--c", o.c, "decode: width of the latent (default: 512)");
   sub.Add("--r", o.r, "decode: width of the rope part (default: 64)");
-  sub.Add("--dtype", own->dtype, "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");
-  sub.Add("--threads", o.threads, "threads (default: 1)");
+  sub.Add("--dtype", own->dtype, "prefill: arithmetic (default: bf16)").Value("bf16|f16|f32");
+  AddThreads(sub, o.threads, 1);
   sub.Add("--kernel", o.kernel,
           "a kernel of `latte inspect --kernels` (default: the engine's choice)");
 }
 
 void AddDispatchOptions(const FlagSet& sub, DispatchOptions& o) {
   sub.Add("--heads", o.heads, "query heads (default: 16)");
-  sub.Add("--threads", o.threads, "threads (default: 1)");
+  AddThreads(sub, o.threads, 1);
 }
 
 void AddDispatch(const FlagSet& bench, BenchFlags& flags) {
@@ -123,7 +126,8 @@ void AddCalibrate(const FlagSet& bench, BenchFlags& flags) {
                              [own](const Machine& machine) { return own->Run(machine); });
   AddDispatchOptions(sub, own->options);
   sub.Add("--out", own->out,
-          "file to write (default: $LATTE_RATES, else ~/.cache/latte/rates.json)");
+          "file to write (default: $LATTE_RATES, else ~/.cache/latte/rates.json)")
+      .Value("FILE");
 }
 
 void AddAbsorption(const FlagSet& bench, BenchFlags& flags) {
@@ -134,15 +138,16 @@ void AddAbsorption(const FlagSet& bench, BenchFlags& flags) {
   sub.Add("--heads", own->heads, "query heads (default: 128)");
   sub.Add("--context", own->context, "cached tokens per request (default: 1024)");
   sub.Add("--batch", own->batch, "requests (default: 1)");
-  sub.Add("--threads", own->threads, "threads (default: 1)");
+  AddThreads(sub, own->threads, 1);
 }
 
 void AddWeights(const FlagSet& sub, BenchWeights& o) {
-  sub.Add("--dtype", o.dtype, "weights: f32, f16, bf16, fp8, int8 or int4 (default: bf16)");
+  sub.Add("--dtype", o.dtype, "weights (default: bf16)").Value("f32|f16|bf16|fp8|int8|int4");
   sub.Add("--act", o.act,
-          "activations: f32, bf16 or int8 (default: int8 for int8 and int4 weights, f32 for "
-          "f32 weights, otherwise bf16)");
-  sub.Add("--threads", o.threads, "threads (default: 1)");
+          "activations (default: int8 for int8 and int4 weights, f32 for "
+          "f32 weights, otherwise bf16)")
+      .Value("f32|bf16|int8");
+  AddThreads(sub, o.threads, 1);
   sub.Add("--kernel", o.kernel,
           "a kernel of `latte inspect --kernels` (default: the engine's choice)");
 }
@@ -162,7 +167,7 @@ FlagSet AddGemm(const FlagSet& bench, BenchFlags& flags, const std::string& name
 FlagSet AddShaped(const FlagSet& bench, BenchFlags& flags, const std::string& name,
                   const std::string& what, BenchShapeOptions& o, Bench run) {
   const FlagSet sub = AddOne(bench, flags, name, what, std::move(run));
-  sub.Add("--shape", o.shape, "v2-lite or v3 (default: v3)");
+  sub.Add("--shape", o.shape, "published shape (default: v3)").Value("v2-lite|v3");
   sub.Add("--m", o.m, "tokens (default: 1)");
   AddWeights(sub, o);
   return sub;
@@ -182,7 +187,7 @@ void AddPool(const FlagSet& bench, BenchFlags& flags) {
   auto threads = std::make_shared<int>(2);
   const FlagSet sub = AddOne(bench, flags, "pool", "Cost of handing work to threads",
                              [threads](const Machine&) { return BenchPool(*threads); });
-  sub.Add("--threads", *threads, "threads (default: 2)");
+  AddThreads(sub, *threads, 2);
 }
 
 void AddSampler(const FlagSet& bench, BenchFlags& flags) {
@@ -191,7 +196,7 @@ void AddSampler(const FlagSet& bench, BenchFlags& flags) {
                              [own](const Machine& machine) { return BenchSampler(*own, machine); });
   sub.Add("--vocab", own->vocab, "logits per row (default: 129280)");
   sub.Add("--rows", own->rows, "rows sampled by one call (default: 16)");
-  sub.Add("--threads", own->threads, "threads (default: 1)");
+  AddThreads(sub, own->threads, 1);
 }
 
 struct ModelFlags {
@@ -232,7 +237,7 @@ void AddModel(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<ModelFlags>();
   const FlagSet sub =
       bench.AddCommand("model", "Prefill and decode of a whole model at a context depth");
-  sub.AddSwitch("--json", flags.json, "one JSON object instead of a table");
+  sub.Group("Output").AddSwitch("--json", flags.json, "one JSON object instead of a table");
   sub.OnChosen([&flags, own] { flags.own = [own](bool json) { return own->Run(json); }; });
   BenchModelOptions& o = own->options;
   own->model.Add(sub);
@@ -240,10 +245,11 @@ void AddModel(const FlagSet& bench, BenchFlags& flags) {
   sub.Add("--gen", o.gen, "decode steps; 0: none (default: 16)");
   sub.Add("--depth", o.depth, "cached tokens before them (default: 0)");
   sub.Add("--batch", o.batch, "sequences of a decode step (default: 1)");
-  sub.Add("--threads", o.threads, "threads (default: 1)");
-  sub.Add("--dtype", own->dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
-  sub.Add("--cache-dtype", own->cache_dtype,
-          "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
+  AddThreads(sub, o.threads, 0);
+  const FlagSet computation = sub.Group("Computation");
+  computation.Add("--dtype", own->dtype, "arithmetic (default: bf16)").Value("bf16|f16|f32");
+  computation.Add("--cache-dtype", own->cache_dtype, "format of the cache (default: bf16)")
+      .Value(kCacheFormats);
   AddField(sub, FieldOf<EngineOptions>("int8_activations"), &o.int8_activations);
   AddField(sub, FieldOf<EngineOptions>("attention"), &o.attention);
   own->ranks.Add(sub, [](const Field& field, std::string_view group) {

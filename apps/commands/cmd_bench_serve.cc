@@ -82,13 +82,15 @@ void AddLoadFlags(const FlagSet& sub, BenchServeOptions& o) {
   sub.Add("--shared-prefix-tokens", o.shared_prefix,
           "tokens before each prompt that its group shares (default: 0)");
   sub.Add("--prefixes", o.prefixes, "groups of prompts (default: 1)");
-  sub.Add("--trace", o.trace, "a file of requests instead (docs/simulation.md)");
-  sub.Add("--seed", o.seed, "same seed, same requests (default: 0)");
+  sub.Add("--trace", o.trace, "a file of requests instead (docs/simulation.md)").Value("FILE");
+  sub.Add("-s,--seed", o.seed,
+          "same seed, same requests; fixed, so that runs compare (default: 0)");
 }
 
 void AddRequestFlags(const FlagSet& sub, ServeBenchFlags& flags) {
   BenchServeOptions& o = flags.options;
-  sub.Add("--endpoint", flags.endpoint, "completions or chat (default: completions)");
+  sub.Add("--endpoint", flags.endpoint, "path of the API (default: completions)")
+      .Value("completions|chat");
   sub.AddSwitch("--token-ids", o.token_ids,
                 "prompts as token ids, which Latte gets anyway; others get words");
   sub.Add("--vocab", o.vocab, "ids are below it (default: what the server says, else 32000)");
@@ -112,7 +114,7 @@ void AddServeBench(const FlagSet& bench, BenchFlags& flags) {
   own->remote.AddOthers(sub);
   AddLoadFlags(sub, own->options);
   AddRequestFlags(sub, *own);
-  sub.AddSwitch("--json", flags.json, "one JSON object instead of a table");
+  sub.Group("Output").AddSwitch("--json", flags.json, "one JSON object instead of a table");
   sub.OnChosen([&flags, own] { flags.own = [own](bool json) { return own->Run(json); }; });
 }
 

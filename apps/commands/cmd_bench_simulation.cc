@@ -49,7 +49,7 @@ void AddSteps(const FlagSet& bench, BenchFlags& flags) {
              [own](const Machine&) { return own->Run(); });
   own->engine.Add(sub);
   sub.AddSwitch("--quick", own->bench.quick, "fewer steps, and three runs of each instead of nine");
-  sub.Add("--out", own->out, "file to write, for `latte simulate --cost`");
+  sub.Add("--out", own->out, "file to write, for `latte simulate --cost`").Value("FILE");
 }
 
 void AddSimulation(const FlagSet& bench, BenchFlags& flags) {

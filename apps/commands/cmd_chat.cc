@@ -29,7 +29,6 @@ struct ChatFlags {
   std::string model = "tiny";
   std::optional<std::string> system;
   std::optional<bool> thinking;
-  std::optional<int64_t> context;
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_file;
   bool stats = false;
@@ -123,9 +122,10 @@ Result<ChatParams> ParamsOf(const ChatFlags& flags) {
   return out;
 }
 
-Result<int64_t> ContextFor(const ChatFlags& flags, int64_t max_position) {
-  const int64_t context = flags.context.value_or(max_position);
-  if (context < 1 || context > max_position)
+// The longest conversation: what --context says, else what the model was made for.
+Result<int64_t> ContextFor(int64_t asked, int64_t max_position) {
+  const int64_t context = asked == 0 ? max_position : asked;
+  if (context > max_position)
     return InvalidArgument(
         fmt::format("--context: expected 1 to {}, which the model was made for, found {}",
                     max_position, context));
@@ -134,17 +134,18 @@ Result<int64_t> ContextFor(const ChatFlags& flags, int64_t max_position) {
 
 Status LocalChat(const ChatFlags& flags) {
   for (const auto& [name, flag] : flags.of_server)
-    if (flag.given())
+    if (flag.given() && name != "--model")
       return InvalidArgument(
           fmt::format("{}: expected --url too, because only a server needs it", name));
-  LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, {.drafts = &options}));
+  const std::string& model = flags.remote.model.empty() ? flags.model : flags.remote.model;
+  LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(model));
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(model, {.drafts = &options}));
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder builder,
                          ChatPromptBuilder::Create(tokenizer, opened.model->config()));
   for (const std::string& caveat : builder.UnusedFeatures()) Note("latte: warning: " + caveat);
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
-                         ContextFor(flags, opened.model->config().max_position));
+                         ContextFor(options.max_tokens, opened.model->config().max_position));
   options.prefix_cache = true;  // the prompt of a turn begins with the earlier turns
   LATTE_ASSIGN_OR_RETURN(
       const Settings engine_settings,
@@ -165,9 +166,10 @@ Status LocalChat(const ChatFlags& flags) {
                         .keep_special = request.keep_special};
   LATTE_ASSIGN_OR_RETURN(settings.params, ParamsOf(flags));
   LATTE_ASSIGN_OR_RETURN(settings.params.sampling, flags.sampling.Params(opened));
+  SayDrawn(flags.sampling.Seed(settings.params.sampling));
   LATTE_ASSIGN_OR_RETURN(ChatSession chat,
                          ChatSession::Create(std::move(builder), core.get(), std::move(settings)));
-  return Talk(&chat, signals, flags, flags.model, context);
+  return Talk(&chat, signals, flags, model, context);
 }
 
 // What flags and variables set: a server gets nothing else.
@@ -219,32 +221,33 @@ Command AddChat(const FlagSet& app) {
       "With --url a server answers; flags of sampling, -n, --system and --thinking are sent to it "
       "if they are given, and flags of a local model are refused.\n\n" +
       ChatHelp());
-  flags->local.emplace_back("MODEL", sub.Add("MODEL", flags->model, "model (default: tiny)"));
+  flags->local.emplace_back(
+      "MODEL", sub.Add("MODEL", flags->model, "model, also as -m MODEL (default: tiny)"));
   flags->remote.AddUrl(sub);
   flags->of_server = flags->remote.AddOthers(sub);
-  sub.Add("-p,--prompt", flags->prompt, "ask this alone, print the answer and end");
-  sub.Add("--prompt-file", flags->prompt_file, "ask the text of a file alone; -: standard input");
-  sub.Add("--system", flags->system, "system message before the conversation");
-  const Flag thinking = sub.AddSwitch(
+  const FlagSet prompt = sub.Group("Prompt");
+  prompt.Add("-p,--prompt", flags->prompt, "ask this alone, print the answer and end");
+  prompt.Add("--prompt-file", flags->prompt_file, "ask the text of a file alone; -: standard input")
+      .Value("FILE");
+  prompt.Add("--system", flags->system, "system message before the conversation");
+  const Flag thinking = prompt.AddSwitch(
       "--thinking", [flags] { flags->thinking = true; },
       "let the model reason first, if its chat format has the choice");
-  sub.AddSwitch(
-         "--no-thinking", [flags] { flags->thinking = false; },
-         "let it answer at once, if its chat format has the choice")
+  prompt
+      .AddSwitch(
+          "--no-thinking", [flags] { flags->thinking = false; },
+          "let it answer at once, if its chat format has the choice")
       .Excludes(thinking);
   flags->stop.values.max_tokens = 1024;
   flags->stop.Add(sub, [](const Field&, std::string_view) { return true; });
-  flags->local.emplace_back(
-      "--context", sub.Add("--context", flags->context,
-                           "maximum tokens of the conversation (default: the model's context)"));
   flags->sampling.Add(sub);
   flags->request.Add(sub,
                      [](const Field& f, std::string_view) { return f.name == "keep_special"; });
-  sub.AddSwitch("--stats", flags->stats, "print speeds and cache use after every answer");
-  sub.AddSwitch(
-      "--json", flags->json,
-      "one JSON object with messages, answers and counts instead of text; needs -p or a pipe");
-  flags->engine.AddForOneSequence(sub, {.drafts = true});
+  const FlagSet output = sub.Group("Output");
+  output.AddSwitch("--stats", flags->stats, "print speeds and cache use after every answer");
+  output.AddSwitch("--json", flags->json,
+                   "one JSON object with messages, answers and counts; needs -p or a pipe");
+  flags->engine.AddForOneSequence(sub, {.context = true, .drafts = true});
   return {sub, [flags] { return ChatCommand(*flags); }};
 }
 

@@ -103,15 +103,17 @@ Status EvalCommand(const EvalFlags& flags) {
 Command AddEval(const FlagSet& app) {
   auto flags = std::make_shared<EvalFlags>();
   const FlagSet sub = app.AddCommand("eval", "Skills of tiny and models trained like it");
-  sub.Add("MODEL", flags->model, "model (default: tiny)");
+  sub.Add("MODEL", flags->model, "model, also as -m MODEL (default: tiny)");
   sub.Add("--skills", flags->skills,
           fmt::format("some of {} (default: all)", fmt::join(EvalSkills(), ",")))
       .CommaSeparated()
       .OneValueEach();
   sub.Add("--count", flags->count,
           "items per skill, for recall per distance (default: 200; recall 50)");
-  sub.Add("--seed", flags->seed, "same seed, same questions and samples (default: 1)");
-  sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
+  sub.Group("Sampling")
+      .Add("-s,--seed", flags->seed,
+           "same seed, same questions and samples; fixed, so that results compare (default: 1)");
+  sub.Group("Output").AddSwitch("--json", flags->json, "one JSON object instead of a table");
   flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return EvalCommand(*flags); }};
 }

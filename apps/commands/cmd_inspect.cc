@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
+#include "apps/flags/pages/cli_page.h"
 #include "apps/flags/pages/options_page.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/check_weights.h"
@@ -12,9 +13,11 @@ namespace latte {
 namespace {
 
 struct InspectFlags {
+  FlagSet program;
   std::string model = "tiny";
   bool kernels = false;
   bool options = false;
+  bool commands = false;
   bool json = false;
   CheckWeightsFlag check_weights;
   bool path = false;
@@ -90,6 +93,7 @@ std::string RenderPath(const JsonOut& table) {
 
 Status InspectCommand(const InspectFlags& flags) {
   if (flags.options) return Print(OptionsPage());
+  if (flags.commands) return Print(CliPage(flags.program.Info()));
   LATTE_ASSIGN_OR_RETURN(const std::string path, ResolveModelPath(flags.model));
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
   LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path, config));
@@ -132,18 +136,20 @@ Status InspectCommand(const InspectFlags& flags) {
 }  // namespace
 
 Command AddInspect(const FlagSet& app) {
-  auto flags = std::make_shared<InspectFlags>();
+  auto flags = std::make_shared<InspectFlags>(InspectFlags{.program = app});
   const FlagSet sub = app.AddCommand("inspect", "Parameters, cache sizes and kernels of a model");
   sub.Add("MODEL", flags->model, "model, or a config.json alone (default: tiny)");
   sub.AddSwitch("--kernels", flags->kernels,
                 "list the kernels and show which one serves which shape here");
   sub.AddSwitch("--options", flags->options,
                 "describe all options of the engine and of requests, in Markdown");
+  sub.AddSwitch("--commands", flags->commands,
+                "describe all commands and their options, in Markdown");
   sub.AddSwitch("--path", flags->path,
                 "estimate the attention paths of a prompt (--q, --kv) and show the choice");
   sub.Add("--q", flags->prompt.new_tokens, "new tokens of the prompt (default: 1)");
   sub.Add("--kv", flags->prompt.cached_tokens, "cached tokens before them (default: 4096)");
-  sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
+  sub.Group("Output").AddSwitch("--json", flags->json, "one JSON object instead of a table");
   flags->check_weights.Add(sub);
   return {sub, [flags] { return InspectCommand(*flags); }};
 }

@@ -144,8 +144,9 @@ Command AddPull(const FlagSet& app) {
       .Range(0, 1000);
   sub.Add("--timeout", flags->timeout, "seconds of silence before a try ends (default: 30)")
       .Range(1.0, 3600.0);
-  sub.AddSwitch("--quiet", flags->quiet, "no progress");
-  sub.AddSwitch("--json", flags->json, "one JSON object instead of text and progress");
+  sub.Group("Output").AddSwitch("--quiet", flags->quiet, "no progress");
+  sub.Group("Output").AddSwitch("--json", flags->json,
+                                "one JSON object instead of text and progress");
   sub.Footer(
       "Environment, as of huggingface_hub: HF_HUB_CACHE and HF_HOME (where the cache is), "
       "HF_TOKEN\n"

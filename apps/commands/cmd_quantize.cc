@@ -73,15 +73,13 @@ Command AddQuantize(const FlagSet& app) {
   auto flags = std::make_shared<QuantizeFlags>();
   const FlagSet sub = app.AddCommand("quantize", "A smaller copy of a checkpoint");
   sub.Add("MODEL", flags->model, "model in BF16, F16, F32 or block-scaled FP8").Required();
-  sub.Add("OUT", flags->out, "folder to write").Required();
+  sub.Add("OUT", flags->out, "folder to write").Required().Value("FOLDER");
   sub.Add("--to", flags->to, FormatsText()).Required();
   sub.Add("--group", flags->group, "weights per scale of int4: 32 or 128 (default: 32)");
-  sub.Add("--threads", flags->threads,
-          "threads; 0: one per processor, within the container's quota (default: 0)")
-      .Range(0, 1024);
+  AddThreads(sub, flags->threads, 0);
   sub.AddSwitch("--force", flags->force,
                 "replace the checkpoint in OUT; refused if OUT holds anything else");
-  sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
+  sub.Group("Output").AddSwitch("--json", flags->json, "one JSON object instead of text");
   return {sub, [flags] { return QuantizeCommand(*flags); }};
 }
 

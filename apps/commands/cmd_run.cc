@@ -78,13 +78,21 @@ Status SetTokens(const RunFlags& flags, const OpenedModel& opened, const Tokeniz
   return {};
 }
 
-// The context size: prompt and answer, limited by the model's maximum.
-Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t max_position) {
-  if (prompt >= max_position)
+// The longest sequence: what --context says, else what the model was made for.
+Result<int64_t> LongestSequence(int64_t asked, int64_t max_position) {
+  if (asked > max_position)
     return InvalidArgument(
-        fmt::format("the prompt has {} tokens, but the model's context is {}; shorten the prompt",
-                    prompt, max_position));
-  return std::min(max_position, prompt + std::min(max_new, max_position));
+        fmt::format("--context: expected 1 to {}, which the model was made for, found {}",
+                    max_position, asked));
+  return asked == 0 ? max_position : asked;
+}
+
+// The context size: prompt and answer, at most `longest`.
+Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t longest) {
+  if (prompt >= longest)
+    return InvalidArgument(fmt::format(
+        "the prompt has {} tokens, but the context is {}; shorten the prompt", prompt, longest));
+  return std::min(longest, prompt + std::min(max_new, longest));
 }
 
 JsonOut StatsJson(const Settings& settings, const ModelConfig& config, int64_t prompt_tokens,
@@ -189,17 +197,19 @@ void NoteEnd(const Completion& answer, int64_t max_tokens) {
 }
 
 Status PrintAnswer(const RunFlags& flags, const std::string& prompt, const Completion& answer,
-                   const JsonOut& stats) {
+                   const JsonOut& stats, const UsedSeed& seed) {
   if (flags.json) {
     JsonOut out = {{"model", flags.model},
                    {"prompt", prompt},
                    {"text", answer.text},
                    {"tokens", answer.tokens},
                    {"finish_reason", Name(answer.reason)},
+                   {"seed", seed.value},
                    {"stats", stats}};
     return Print(Dump(out, 2) + "\n");
   }
   if (flags.stats) PrintStats(stats);
+  SayDrawn(seed);
   return {};
 }
 
@@ -231,8 +241,10 @@ Status RunCommand(const RunFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(request.stop, flags.Stop());
   LATTE_RETURN_IF_ERROR(SetTokens(flags, opened, tokenizer, prompt, &request));
   const auto prompt_tokens = static_cast<int64_t>(request.tokens.size());
+  LATTE_ASSIGN_OR_RETURN(const int64_t longest,
+                         LongestSequence(options.max_tokens, config.max_position));
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
-                         ContextFor(prompt_tokens, request.stop.max_tokens, config.max_position));
+                         ContextFor(prompt_tokens, request.stop.max_tokens, longest));
   LATTE_ASSIGN_OR_RETURN(
       const Settings settings,
       ResolveOptionsForOne(options, config, opened.machine, context, ShareOf(ranks.get())));
@@ -247,12 +259,13 @@ Status RunCommand(const RunFlags& flags) {
                                             settings));
   WarnIfFewer(options.threads, core->settings().options.threads);
   LATTE_ASSIGN_OR_RETURN(request.sampling, flags.sampling.Params(opened));
+  const UsedSeed seed = flags.sampling.Seed(request.sampling);
   const int64_t max_tokens = request.stop.max_tokens;
   AnswerView view(*core, interrupts, prompt_tokens,
                   flags.chat || flags.no_echo ? std::string_view() : prompt, !flags.json);
   LATTE_ASSIGN_OR_RETURN(const Completion answer, view.Answer(std::move(request)));
   LATTE_RETURN_IF_ERROR(
-      PrintAnswer(flags, prompt, answer, StatsJson(settings, config, prompt_tokens, answer)));
+      PrintAnswer(flags, prompt, answer, StatsJson(settings, config, prompt_tokens, answer), seed));
   NoteEnd(answer, max_tokens);
   if (answer.reason == FinishReason::kCancelled) return Fail(Code::kCancelled, "run: stopped");
   return {};
@@ -263,19 +276,24 @@ Status RunCommand(const RunFlags& flags) {
 Command AddRun(const FlagSet& app) {
   auto flags = std::make_shared<RunFlags>();
   const FlagSet sub = app.AddCommand("run", "Continue a prompt and stream the text");
-  sub.Add("MODEL", flags->model, "model (default: tiny)");
-  sub.Add("-p,--prompt", flags->prompt, "the prompt (default: read from standard input)");
-  sub.Add("--prompt-file", flags->prompt_file, "read the prompt from a file");
+  sub.Add("MODEL", flags->model, "model, also as -m MODEL (default: tiny)");
+  const FlagSet prompt = sub.Group("Prompt");
+  prompt.Add("-p,--prompt", flags->prompt, "the prompt (default: read from standard input)");
+  prompt
+      .Add("-f,--prompt-file", flags->prompt_file, "read the prompt from a file; -: standard input")
+      .Value("FILE");
   const auto all = [](const Field&, std::string_view) { return true; };
   flags->stop.Add(sub, all);
   flags->sampling.Add(sub);
   flags->request.Add(sub, all);
-  sub.AddSwitch("--chat", flags->chat, "the prompt is a message: apply the model's chat template");
-  sub.AddSwitch("--no-echo", flags->no_echo, "print the answer without the prompt before it");
-  sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
-  sub.AddSwitch("--stats", flags->stats, "print speeds and cache sizes at the end");
+  sub.Group("Prompt").AddSwitch("--chat", flags->chat,
+                                "the prompt is a message: apply the model's chat template");
+  const FlagSet output = sub.Group("Output");
+  output.AddSwitch("--no-echo", flags->no_echo, "print the answer without the prompt before it");
+  output.AddSwitch("--json", flags->json, "one JSON object instead of text");
+  output.AddSwitch("--stats", flags->stats, "print speeds and cache sizes at the end");
   flags->check_weights.Add(sub);
-  flags->engine.AddForOneSequence(sub, {.drafts = true, .ranks = true});
+  flags->engine.AddForOneSequence(sub, {.context = true, .drafts = true, .ranks = true});
   return {sub, [flags] { return RunCommand(*flags); }};
 }
 

@@ -103,13 +103,14 @@ Status ScoreCommand(const ScoreFlags& flags) {
 Command AddScore(const FlagSet& app) {
   auto flags = std::make_shared<ScoreFlags>();
   const FlagSet sub = app.AddCommand("score", "Log-probabilities of a text or of token ids");
-  sub.Add("MODEL", flags->model, "model (default: tiny)");
+  sub.Add("MODEL", flags->model, "model, also as -m MODEL (default: tiny)");
   sub.Add("--ids", flags->ids, "token ids: 1,2,3");
-  sub.Add("--ids-file", flags->ids_file, "token ids from a file");
+  sub.Add("--ids-file", flags->ids_file, "token ids from a file").Value("FILE");
   sub.Add("--text", flags->text, "a text; the model's start token is added before it");
   sub.Add("--logits", flags->logits,
-          "also write the logits to a .npy file, float32 [T, vocab]; replaces only such a file");
-  sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
+          "also write the logits to a .npy file, float32 [T, vocab]; replaces only such a file")
+      .Value("FILE");
+  sub.Group("Output").AddSwitch("--json", flags->json, "one JSON object instead of a table");
   flags->check_weights.Add(sub);
   flags->engine.AddForOneSequence(sub, {.ranks = true});
   return {sub, [flags] { return ScoreCommand(*flags); }};

@@ -9,6 +9,7 @@
 #include "apps/flags/config/config_flags.h"
 #include "apps/flags/engine_flags.h"
 #include "apps/flags/engine_plan.h"
+#include "apps/flags/seed.h"
 #include "apps/rank_front.h"
 #include "apps/ranks.h"
 #include "src/base/fields/fields.h"
@@ -159,6 +160,13 @@ Result<Chosen> Choose(const ServeFlags& flags, const ConfigFile& file) {
   return out;
 }
 
+// Every request without a seed gets this one.
+void DrawSeedIfNone(const ServeFlags& flags, const ConfigFile& file, ServeOptions* serve) {
+  if (flags.dry_run || !flags.serve.SourceOf(FieldOf<ServeOptions>("seed"), file).empty()) return;
+  serve->seed = static_cast<int64_t>(DrawSeed());
+  if (PrintsNotes()) Say(fmt::format("seed {} (random; of requests that give none)", serve->seed));
+}
+
 Status ServeCommand(const ServeFlags& flags) {
   if (flags.json && !flags.dry_run)
     return InvalidArgument("--json: expected --dry-run with it, found none");
@@ -166,6 +174,7 @@ Status ServeCommand(const ServeFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(Chosen chosen, Choose(flags, file));
   if (flags.print_config) return PrintConfig(flags, file, chosen);
   LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(chosen.engine.model));
+  DrawSeedIfNone(flags, file, &chosen.serve);
   const Result<MemoryPlan> plan = PlanEngine(chosen.engine, files);
   if (flags.dry_run) return DryRun(plan, flags.json);
   if (!plan) return tl::unexpected(plan.error());
@@ -195,11 +204,14 @@ Command AddServe(const FlagSet& app) {
       "variables and the keys of --config. docs/serving.md describes the paths, limits, metrics\n"
       "and security.");
   flags->config.Add(sub);
-  sub.AddSwitch("--dry-run", flags->dry_run,
-                "print the memory plan and end, with exit code 2 if it does not fit");
-  sub.AddSwitch("--json", flags->json, "with --dry-run: the plan as JSON on standard output");
-  sub.AddSwitch("--print-config", flags->print_config,
-                "print all options as --config reads them, with their sources, and end");
+  sub.Group("Output").AddSwitch("--dry-run", flags->dry_run,
+                                "print the memory plan and end, with exit code 2 if it does not "
+                                "fit");
+  sub.Group("Output").AddSwitch("--json", flags->json,
+                                "with --dry-run: the plan as JSON on standard output");
+  sub.Group("Output").AddSwitch(
+      "--print-config", flags->print_config,
+      "print all options as --config reads them, with their sources, and end");
   flags->serve.Add(sub, [](const Field&, std::string_view) { return true; });
   flags->engine.AddAll(sub, {.drafts = true, .ranks = true});
   return {sub, [flags] { return ServeCommand(*flags); }};

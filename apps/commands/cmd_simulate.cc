@@ -38,7 +38,7 @@ Command AddSimulate(const FlagSet& app) {
   flags->engine.Add(sub);
   flags->trace.Add(sub);
   flags->cost.Add(sub);
-  sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
+  sub.Group("Output").AddSwitch("--json", flags->json, "one JSON object instead of a table");
   return {sub, [flags] { return SimulateCommand(*flags); }};
 }
 

@@ -55,9 +55,9 @@ Command AddSynth(const FlagSet& app) {
   const FlagSet sub = app.AddCommand(
       "synth",
       "Write a checkpoint of a published shape: random weights, a tokenizer of invented words");
-  sub.Add("OUT", flags->out, "folder to write").Required();
-  sub.Add("--shape", flags->shape,
-          fmt::format("one of {} (default: v2-lite)", fmt::join(SynthShapes(), ", ")));
+  sub.Add("OUT", flags->out, "folder to write").Required().Value("FOLDER");
+  sub.Add("--shape", flags->shape, "published shape (default: v2-lite)")
+      .Value(fmt::format("{}", fmt::join(SynthShapes(), "|")));
   sub.Add("--layers", flags->spec.layers,
           "layers (default: the model's); the first ones stay dense, as in the model");
   sub.Add("--dense", flags->spec.dense, "first layers without experts (default: the model's)");
@@ -68,13 +68,12 @@ Command AddSynth(const FlagSet& app) {
   sub.Add("--dtype", flags->dtype,
           fmt::format("{} (default: bf16); all but the first two as `quantize` writes them",
                       SynthFormats()));
-  sub.Add("--seed", flags->spec.seed, "same seed, same weights (default: 0)");
-  sub.Add("--threads", flags->threads,
-          "threads; 0: one per processor, within the container's quota (default: 0)")
-      .Range(0, 1024);
+  sub.Add("-s,--seed", flags->spec.seed,
+          "same seed, same weights; fixed, so that files compare (default: 0)");
+  AddThreads(sub, flags->threads, 0);
   sub.AddSwitch("--force", flags->force,
                 "replace the checkpoint in OUT; refused if OUT holds anything else");
-  sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
+  sub.Group("Output").AddSwitch("--json", flags->json, "one JSON object instead of text");
   return {sub, [flags] { return SynthCommand(*flags); }};
 }
 

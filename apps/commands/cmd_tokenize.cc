@@ -57,11 +57,11 @@ Command AddTokenize(const FlagSet& app) {
   const FlagSet sub = app.AddCommand("tokenize", "Convert text to token ids, and back");
   sub.Add("MODEL", flags->model, "model, or a folder with a tokenizer (default: tiny)");
   sub.Add("--text", flags->text, "the text (default: read from standard input)");
-  sub.Add("--file", flags->file, "the text of a file");
+  sub.Add("--file", flags->file, "the text of a file").Value("FILE");
   sub.Add("--decode", flags->decode, "token ids to convert to text: 1,2,3");
   sub.AddSwitch("--special", flags->special, "text of a special token becomes that token");
   sub.AddSwitch("--bos", flags->bos, "put the start token first");
-  sub.AddSwitch("--json", flags->json, "one JSON object: ids, tokens, count");
+  sub.Group("Output").AddSwitch("--json", flags->json, "one JSON object: ids, tokens, count");
   return {sub, [flags] { return TokenizeCommand(*flags); }};
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/flags/seed.h"
 #include "apps/terminal/progress.h"
 #include "src/base/file.h"
 #include "src/base/json_out.h"
@@ -42,6 +43,7 @@ void SamplingFlags::Add(const FlagSet& app) {
 Result<SamplingParams> SamplingFlags::Params(const OpenedModel& opened) const {
   LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(opened.dir));
   SamplingParams out;
+  out.seed = DrawSeed();
   defaults.ApplyTo(&out);
   LATTE_RETURN_IF_ERROR(flags_.Apply(out));
   LATTE_RETURN_IF_ERROR(flags_.Validate(out));
@@ -57,6 +59,34 @@ Status SamplingFlags::ApplyTo(SamplingParams* params,
                               std::set<std::string, std::less<>>* chosen) const {
   LATTE_RETURN_IF_ERROR(flags_.Apply(*params));
   return flags_.ForEachSet([&](const Field& field, const auto&) { chosen->emplace(field.name); });
+}
+
+UsedSeed SamplingFlags::Seed(const SamplingParams& params) const {
+  return {.value = params.seed,
+          .drawn = flags_.SourceOf(FieldOf<SamplingParams>("seed"), {}).empty(),
+          .used = params.temperature > 0};
+}
+
+void SayDrawn(const UsedSeed& seed) {
+  if (seed.drawn && seed.used)
+    std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed.value));
+}
+
+void AddThreads(const FlagSet& app, int& threads, int preset) {
+  const auto parse = [&threads](const std::string& text) -> Status {
+    int64_t asked = 0;
+    if (!ReadAsFlag(text, false, asked) || asked < 0 || asked > 1024)
+      return InvalidArgument(
+          fmt::format("--threads: expected a number in [0, 1024], found {}", text));
+    threads = asked == 0 ? DefaultThreads() : static_cast<int>(asked);
+    return {};
+  };
+  threads = preset == 0 ? DefaultThreads() : preset;
+  app.Group("Computation")
+      .AddParsed("-t,--threads", parse,
+                 fmt::format("threads; 0: one per CPU, within the container's quota (default: {})",
+                             preset))
+      .Value("N");
 }
 
 void CheckWeightsFlag::Add(const FlagSet& app) {

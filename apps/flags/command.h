@@ -40,6 +40,12 @@ Command AddSynth(const FlagSet& app);
 Command AddQuantize(const FlagSet& app);
 Command AddPull(const FlagSet& app);
 Command AddSimulate(const FlagSet& app);
+Command AddCompletion(const FlagSet& app);
+Command AddHelp(const FlagSet& app);
+Command AddVersion(const FlagSet& app);
+
+// Prints name, version, build and parts of the program.
+[[nodiscard]] Status PrintVersion();
 
 // A model and the machine it runs on.
 struct OpenedModel {
@@ -48,17 +54,34 @@ struct OpenedModel {
   std::unique_ptr<Model> model;
 };
 
+// The seed of a command's answers.
+struct UsedSeed {
+  uint64_t value = 0;
+  bool drawn = false;  // nobody gave it
+  bool used = true;    // tokens are sampled
+};
+
+// Says on standard error the seed that was drawn and used, so that the text can be had again.
+void SayDrawn(const UsedSeed& seed);
+
+// Adds -t,--threads with the default `preset`. 0 means one thread per CPU, as everywhere;
+// `threads` has the number after parsing.
+void AddThreads(const FlagSet& app, int& threads, int preset);
+
 // The flags that decide how tokens are sampled.
 class SamplingFlags {
  public:
   void Add(const FlagSet& app);
-  // The recommendations of the checkpoint, overridden by variables and flags.
+  // The recommendations of the checkpoint, overridden by variables and flags. The seed is random if
+  // neither says one.
   // Errors: of LoadGenerationDefaults; kInvalidArgument naming the flag or the variable.
   [[nodiscard]] Result<SamplingParams> Params(const OpenedModel& opened) const;
   // For a request to a server: sets the fields that variables and flags set, and adds their names to `chosen`.
   // Errors: kInvalidArgument naming the flag or the variable.
   [[nodiscard]] Status ApplyTo(SamplingParams* params,
                                std::set<std::string, std::less<>>* chosen) const;
+  // Of `params`, which Params made.
+  UsedSeed Seed(const SamplingParams& params) const;
 
  private:
   StructFlags<SamplingParams> flags_;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
+#include "src/base/fields/fields.h"
 #include "src/base/range.h"
 #include "src/engine/settings.h"
 
@@ -13,9 +14,11 @@ namespace latte {
 namespace {
 
 Flag AddNuma(const FlagSet& app, std::string& numa) {
-  return app.Add("--numa", numa,
-                 "memory of caches and scratch: first-touch, where it is first used, or "
-                 "interleave, spread over all memory nodes (default: first-touch)");
+  return app.Group("Expert")
+      .Add("--numa", numa,
+           "memory of caches and scratch: where it is first used, or spread over all memory nodes "
+           "(default: first-touch)")
+      .Value("first-touch|interleave");
 }
 
 }  // namespace
@@ -25,14 +28,16 @@ void EngineFlags::AddForOneSequence(const FlagSet& app, const EngineUses& uses) 
   flags_.values.prefix_cache = false;
   flags_.values.prefill_workspace_tokens = 4096;
   if (!uses.drafts) flags_.values.draft_tokens.assign(1, '0');
-  chunk_ = flags_.values.max_batch_tokens;
-  flags_.Add(app, [&](const Field&, std::string_view group) {
-    return group == "Computation" || (uses.drafts && group == "Speculation") ||
-           (uses.ranks && group == "Ranks");
+  step_tokens_ = flags_.values.max_batch_tokens;
+  flags_.Add(app, [&](const Field& field, std::string_view group) {
+    return group == "Computation" || (uses.context && field.name == "max_tokens") ||
+           (uses.drafts && group == "Speculation") || (uses.ranks && group == "Ranks");
   });
   others_.emplace_back("--numa", AddNuma(app, numa_));
-  others_.emplace_back("--chunk", app.Add("--chunk", *chunk_,
-                                          "prompt tokens per step; 0: all at once (default: 512)"));
+  others_.emplace_back(
+      "--max-batch-tokens",
+      app.Group("Expert").Add("--max-batch-tokens", *step_tokens_,
+                              "prompt tokens per step; 0: all at once (default: 512)"));
 }
 
 void EngineFlags::AddAll(const FlagSet& app, const EngineUses& uses) {
@@ -51,15 +56,19 @@ std::vector<std::string> EngineFlags::Given() const {
   return out;
 }
 
-Status EngineFlags::ApplyChunk(EngineOptions& out) const {
+Status EngineFlags::ApplyStep(EngineOptions& out) const {
   constexpr int64_t kMany = int64_t{1} << 30;
   constexpr int64_t kMostPerStep = int64_t{1} << 20;
-  LATTE_RETURN_IF_ERROR(InRange("chunk", *chunk_, 0, kMany));
+  const Field field = FieldOf<EngineOptions>("max_batch_tokens");
+  int64_t tokens = *step_tokens_;
+  const bool given = others_.back().second.given();
+  if (!given) LATTE_RETURN_IF_ERROR(ReadVariable(field, &tokens));
+  LATTE_RETURN_IF_ERROR(InRange(given ? LongFlag(field) : Variable(field), tokens, 0, kMany));
   LATTE_RETURN_IF_ERROR(
-      InRange("prefill-workspace-tokens", out.prefill_workspace_tokens, 1, kMany));
-  // A step has room for more tokens than sequences; no byte depends on the chunk.
+      InRange("--prefill-workspace-tokens", out.prefill_workspace_tokens, 1, kMany));
+  // A step has room for more tokens than sequences; no byte depends on it.
   const int64_t least = out.max_sequences + 1;
-  out.max_batch_tokens = *chunk_ == 0 ? kMostPerStep : std::clamp(*chunk_, least, kMostPerStep);
+  out.max_batch_tokens = tokens == 0 ? kMostPerStep : std::clamp(tokens, least, kMostPerStep);
   return {};
 }
 
@@ -67,7 +76,7 @@ Result<EngineOptions> EngineFlags::Options(const std::string& model, const Confi
   EngineOptions out = flags_.values;
   out.model = model;
   LATTE_RETURN_IF_ERROR(flags_.Apply(out, file));
-  if (chunk_) LATTE_RETURN_IF_ERROR(ApplyChunk(out));
+  if (step_tokens_) LATTE_RETURN_IF_ERROR(ApplyStep(out));
   LATTE_RETURN_IF_ERROR(flags_.Validate(out, file));
   LATTE_RETURN_IF_ERROR(SetMemoryPolicy(numa_));
   return out;

@@ -18,6 +18,7 @@ namespace latte {
 
 // The parts of the engine that a command uses and others do not; their flags are added only then.
 struct EngineUses {
+  bool context = false;  // of one sequence: --context
   bool drafts = false;
   bool ranks = false;
 };
@@ -39,13 +40,13 @@ class EngineFlags {
   const StructFlags<EngineOptions>& fields() const { return flags_; }
 
  private:
-  // Sets max_batch_tokens by --chunk. Errors: kInvalidArgument.
-  [[nodiscard]] Status ApplyChunk(EngineOptions& out) const;
+  // Sets max_batch_tokens for one sequence. Errors: kInvalidArgument.
+  [[nodiscard]] Status ApplyStep(EngineOptions& out) const;
 
   StructFlags<EngineOptions> flags_;
-  std::optional<int64_t> chunk_;  // for one sequence: stands for max_batch_tokens
+  std::optional<int64_t> step_tokens_;  // for one sequence: stands for max_batch_tokens
   std::string numa_ = "first-touch";
-  std::vector<std::pair<std::string, Flag>> others_;  // --numa, --chunk
+  std::vector<std::pair<std::string, Flag>> others_;  // --numa, --max-batch-tokens
 };
 
 // Says on standard error what of the model is not used.

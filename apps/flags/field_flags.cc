@@ -40,9 +40,17 @@ std::string HelpText(const Field& field, const FieldValue& value) {
   return std::string(field.help) + (text.empty() ? "" : fmt::format(" (default: {})", text));
 }
 
+// "bf16|f16|f32", or the field's own word; empty: as the type says.
+std::string ValueWord(const Field& field) {
+  std::string out(field.value);
+  for (const std::string_view choice : Choices(field))
+    out += fmt::format("{}{}", out.empty() ? "" : "|", choice);
+  return out;
+}
+
 // Adds a flag of the kind that its value needs.
 struct FieldAdder {
-  const FlagSet& app;
+  FlagSet app;
   const Field& field;
   std::string help;
 
@@ -55,7 +63,7 @@ struct FieldAdder {
     return app.AddSwitch(names, *value, help);
   }
   Flag operator()(std::vector<std::string>* value) const {
-    return app.Add(FlagNames(field), *value, help).OneValueEach();
+    return WithWord(app.Add(FlagNames(field), *value, help).OneValueEach());
   }
   Flag operator()(LogitBias* value) const {
     const auto parse = [value](const std::string& text) -> Status {
@@ -67,10 +75,14 @@ struct FieldAdder {
   template <class T>
   Flag operator()(T* value) const {
     Flag flag = app.Add(FlagNames(field), *value, help);
-    return field.bytes ? flag.Bytes() : flag;
+    return WithWord(field.bytes ? flag.Bytes() : flag);
   }
 
  private:
+  Flag WithWord(Flag flag) const {
+    const std::string word = ValueWord(field);
+    return word.empty() ? flag : flag.Value(word);
+  }
   Flag AddChoice(bool* value) const {
     const auto parse = [value, field = field](const std::string& text) -> Status {
       const std::optional<bool> parsed = ParseChoice(field, text);
@@ -89,7 +101,7 @@ struct FieldAdder {
       const Status status = parse(text);
       return status ? status : Fail(status.error().code, flag + ": " + status.error().message);
     };
-    return app.AddParsed(FlagNames(field), named, help);
+    return WithWord(app.AddParsed(FlagNames(field), named, help));
   }
 };
 
@@ -102,7 +114,10 @@ std::string VariableText(const Field& field) {
 }  // namespace
 
 Flag AddField(const FlagSet& app, const Field& field, FieldValue value) {
-  return std::visit(FieldAdder{app, field, HelpText(field, value)}, value);
+  const FlagSet own = field.expert          ? app.Group("Expert")
+                      : field.group.empty() ? app
+                                            : app.Group(std::string(field.group));
+  return std::visit(FieldAdder{own, field, HelpText(field, value)}, value);
 }
 
 bool VariableIsSet(const Field& field) { return !VariableText(field).empty(); }

@@ -19,7 +19,8 @@
 
 namespace latte {
 
-// Adds the flag of `field`; it sets `value`, whose present value the help shows as the default.
+// Adds the flag of `field` to its group, or to that of `app` if it names none; it sets `value`, whose
+// present value the help shows as the default.
 Flag AddField(const FlagSet& app, const Field& field, FieldValue value);
 
 // Whether the field has a variable that is set. An empty one counts as unset.
@@ -54,7 +55,8 @@ class StructFlags {
       if (!field.group.empty()) group = field.group;
       if constexpr (std::is_constructible_v<FieldValue, decltype(&member(values))>)
         if (!FlagNames(field).empty() && select(field, group))
-          added_.push_back({field, AddField(app, field, &member(values))});
+          added_.push_back({field, AddField(group.empty() ? app : app.Group(std::string(group)),
+                                            field, &member(values))});
     });
   }
 

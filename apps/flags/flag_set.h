@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "latte/status.h"
+
+#include "apps/flags/command_info.h"
 
 namespace CLI {
 class App;
@@ -29,6 +32,8 @@ class Flag {
   Flag& CommaSeparated();  // `--batches 1,8,16`
   Flag& Bytes();           // takes sizes such as 512MiB; K, M and G are powers of 1024
   Flag& Excludes(const Flag& other);
+  // The word for the value in --help: "FILE", or the accepted values, "decode|prefill".
+  Flag& Value(const std::string& word);
 
   bool given() const;  // on the parsed command line
 
@@ -39,10 +44,15 @@ class Flag {
 // The flags of a command. A handle: the command line that it belongs to must outlive it.
 class FlagSet {
  public:
-  explicit FlagSet(CLI::App* command) : command_(command) {}
+  explicit FlagSet(CLI::App* command, std::string group = "Options")
+      : command_(command), group_(std::move(group)) {}
+
+  // The same command; its flags that are added by this handle have the heading `group` in --help.
+  FlagSet Group(const std::string& group) const { return FlagSet(command_, group); }
 
   // A flag "--name" or "-n,--name", or an argument "NAME". `value` must outlive the parsing; it is
-  // left alone when the flag is absent. T: a type that flag_set.cc lists.
+  // left alone when the flag is absent. The last value counts, or every one if T is a list.
+  // T: a type that flag_set.cc lists.
   template <class T>
   Flag Add(const std::string& name, T& value, const std::string& help) const;
   // A flag without a value.
@@ -62,27 +72,31 @@ class FlagSet {
 
   bool chosen() const;  // whether the parsed line names this command
 
+  // The command with its options and commands, as added so far.
+  CommandInfo Info() const;
+
  private:
+  Flag Added(CLI::Option* option, bool list = false) const;
+
   CLI::App* command_;
+  std::string group_;
 };
 
 // Sets `value` to what a flag of its type makes of `text`; `bytes`: as Flag::Bytes. False: nothing.
 template <class T>
 bool ReadAsFlag(const std::string& text, bool bytes, T& value);
 
-// The command line as a whole. Writes help, the version or an error itself.
+// The command line as a whole.
 class CommandLine {
  public:
-  CommandLine(const std::string& help, const std::string& version);
+  explicit CommandLine(const std::string& help);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
   FlagSet flags() const { return FlagSet(app_); }
-  // The exit code when there is nothing to run: 0 after help or version, 2 after bad usage; −1 when
-  // a command was chosen.
-  // `words`: the program's name first.
-  int Parse(const std::vector<std::string>& words);
+  // `words`: of CheckWords, the program's name first. Errors: kInvalidArgument naming the flag.
+  [[nodiscard]] Status Parse(const std::vector<std::string>& words);
 
  private:
   CLI::App* app_;  // owned

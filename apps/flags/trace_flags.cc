@@ -6,7 +6,7 @@
 namespace latte {
 
 void EngineChoice::Add(const FlagSet& app) {
-  app.Add("MODEL", model, "model (default: tiny)");
+  app.Add("MODEL", model, "model, also as -m MODEL (default: tiny)");
   flags.AddAll(app, {});
 }
 
@@ -21,8 +21,10 @@ Result<OpenedEngine> EngineChoice::Open() const {
   return out;
 }
 
-void TraceFlags::Add(const FlagSet& app) {
-  app.Add("--trace", file, "a file of requests, one JSON object per line (docs/simulation.md)");
+void TraceFlags::Add(const FlagSet& command) {
+  const FlagSet app = command.Group("Trace");
+  app.Add("--trace", file, "a file of requests, one JSON object per line (docs/simulation.md)")
+      .Value("FILE");
   app.Add("--requests", shape.requests, "requests of a random trace (default: 100)");
   app.Add("--rate", shape.rate, "arrivals per second; 0: all at once (default: 1)");
   app.Add("--prompt-mean", shape.prompt_mean, "mean length of prompts (default: 256)");
@@ -34,7 +36,8 @@ void TraceFlags::Add(const FlagSet& app) {
   app.Add("--shared-prefix", shape.shared_prefix,
           "tokens before each prompt that its group shares (default: 0)");
   app.Add("--prefix-groups", shape.prefix_groups, "groups of prompts (default: 1)");
-  app.Add("--seed", shape.seed, "same seed, same trace (default: 0)");
+  app.Add("-s,--seed", shape.seed,
+          "same seed, same trace; fixed, so that runs compare (default: 0)");
 }
 
 Result<std::vector<TraceRequest>> TraceFlags::Trace(const OpenedEngine& engine) const {
@@ -43,8 +46,8 @@ Result<std::vector<TraceRequest>> TraceFlags::Trace(const OpenedEngine& engine) 
 }
 
 void CostFlags::Add(const FlagSet& app) {
-  app.Add("--cost", file,
-          "prices of steps from `latte bench steps --out` (default: measured here)");
+  app.Add("--cost", file, "prices of steps from `latte bench steps --out` (default: measured here)")
+      .Value("FILE");
 }
 
 Result<std::optional<StepCost>> CostFlags::Loaded(const OpenedEngine& engine) const {

@@ -34,8 +34,11 @@ struct Field {
   std::string_view fallback = "";  // the default in words, where the value does not tell it
   std::string_view flag = "";      // "-n,--max-new-tokens"; empty: --NAME, with dashes
   std::string_view json = "";      // key of JSON requests; empty: NAME
-  std::string_view group = "";     // heading of docs/options.md; empty: that of the field before
-  bool bytes = false;              // accepts suffixes: 512M, 16G
+  // Heading of docs/options.md and --help; empty: that of the field before.
+  std::string_view group = "";
+  bool bytes = false;           // accepts suffixes: 512M, 16G
+  std::string_view value = "";  // word for the value in --help, "FILE"; empty: by its type
+  bool expert = false;          // few users need it: last in --help
 };
 
 // VisitFields(visit) calls visit(Field, member) or visit(Field, member, c_member) for every field.

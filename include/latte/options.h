@@ -63,67 +63,75 @@ void EngineOptions::VisitFields(Visit&& visit) {
             .group = "Model"},
       [](auto& o) -> auto& { return o.model; });
   visit(
-      Field{.name = "check_weights", .help = "check all weights for NaN and infinity first"},
+      Field{.name = "check_weights",
+            .help = "check all weights for NaN and infinity first",
+            .expert = true},
       [](auto& o) -> auto& { return o.check_weights; });
   visit(
       Field{.name = "dtype",
-            .help = "arithmetic: bf16, f16 or f32",
+            .help = "arithmetic",
             .choices = "bf16, f16 or f32",
             .group = "Computation"},
       [](auto& o) -> auto& { return o.dtype; });
   visit(
       Field{.name = "cache_dtype",
-            .help = "bf16, f16, f32, fp8, fp8-dense, int8 or q6",
+            .help = "format of the cache",
             .choices = "bf16, f16, f32, fp8, fp8-dense, int8 or q6",
             .may_be_empty = true,
             .fallback = "as --dtype"},
       [](auto& o) -> auto& { return o.cache_dtype; });
   visit(
       Field{.name = "attention",
-            .help =
-                "auto, decompressed, latent, absorbed or sparse; all give the same answer if the "
-                "model has no indexer",
-            .choices = "auto, decompressed, latent, absorbed or sparse"},
+            .help = "path of attention; all give the same answer but for the last bits, if the "
+                    "model has no indexer",
+            .choices = "auto, decompressed, latent, absorbed or sparse",
+            .expert = true},
       [](auto& o) -> auto& { return o.attention; });
   visit(
       Field{.name = "deterministic",
             .help = "on: the same bytes whatever else runs; strict: also whatever was cached "
                     "before; off",
-            .choices = "strict, on or off"},
+            .choices = "strict, on or off",
+            .expert = true},
       [](auto& o) -> auto& { return o.deterministic; });
   visit(
       Field{.name = "int8_activations",
             .help = "activations of int4 and int8 weights: int8, or bf16: as --dtype",
             .choices = "int8 or bf16",
-            .flag = "--act"},
+            .flag = "--act",
+            .expert = true},
       [](auto& o) -> auto& { return o.int8_activations; });
   visit(
       Field{.name = "threads",
-            .help = "threads; 0: one per processor, within the container's quota",
-            .range = {0, 1024}},
+            .help = "threads; 0: one per CPU, within the container's quota",
+            .range = {0, 1024},
+            .flag = "-t,--threads"},
       [](auto& o) -> auto& { return o.threads; });
   visit(
       Field{.name = "page_tokens",
             .help = "tokens per cache page; power of two, 16 to 256",
-            .range = {.low = 16, .high = 256, .power_of_two = true}},
+            .range = {.low = 16, .high = 256, .power_of_two = true},
+            .expert = true},
       [](auto& o) -> auto& { return o.page_tokens; });
   visit(
-      Field{.name = "prefill_workspace_tokens",
-            .help = "cached tokens that prefill expands at once; 0: by --max-tokens and "
-                    "--max-sequences",
-            .range = {0, kMany}},
+      Field{
+          .name = "prefill_workspace_tokens",
+          .help = "cached tokens that prefill expands at once; 0: by --context and --max-sequences",
+          .range = {0, kMany},
+          .expert = true},
       [](auto& o) -> auto& { return o.prefill_workspace_tokens; });
   visit(
       Field{.name = "cache_bytes",
             .help = "size of the cache, e.g. 16G; 0: what remains after weights and workspace",
             .range = {0, kManyBytes},
-            .group = "Sizes",
+            .group = "Memory",
             .bytes = true},
       [](auto& o) -> auto& { return o.cache_bytes; });
   visit(
       Field{.name = "max_tokens",
             .help = "longest sequence, prompt and answer; 0: the model's context, if it fits",
-            .range = {0, kMany}},
+            .range = {0, kMany},
+            .flag = "-c,--context"},
       [](auto& o) -> auto& { return o.max_tokens; });
   visit(
       Field{.name = "max_batch_tokens",
@@ -137,17 +145,20 @@ void EngineOptions::VisitFields(Visit&& visit) {
       Field{.name = "max_queued_requests",
             .help = "requests that wait",
             .range = {1, kMany},
-            .group = "Queue"},
+            .group = "Queue",
+            .expert = true},
       [](auto& o) -> auto& { return o.max_queued_requests; });
   visit(
       Field{.name = "max_queued_tokens",
             .help = "prompt tokens of requests that wait",
-            .range = {1, kManyBytes}},
+            .range = {1, kManyBytes},
+            .expert = true},
       [](auto& o) -> auto& { return o.max_queued_tokens; });
   visit(
       Field{.name = "aging_steps",
             .help = "a waiting request gains one priority per so many steps",
-            .range = {1, 1 << 20}},
+            .range = {1, 1 << 20},
+            .expert = true},
       [](auto& o) -> auto& { return o.aging_steps; });
   visit(
       Field{.name = "draft_tokens",
@@ -170,7 +181,8 @@ void EngineOptions::VisitFields(Visit&& visit) {
   visit(
       Field{.name = "cache_dir",
             .help = "keep cached prefixes in this folder too",
-            .may_be_empty = true},
+            .may_be_empty = true,
+            .value = "FOLDER"},
       [](auto& o) -> auto& { return o.cache_dir; });
   visit(
       Field{.name = "cache_dir_bytes",

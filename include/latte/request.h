@@ -42,7 +42,8 @@ void SamplingParams::VisitFields(Visit&& visit) {
       Field{.name = "temperature",
             .help = "0: always the likeliest token",
             .range = {0, 100},
-            .fallback = "the checkpoint's generation_config.json"},
+            .fallback = "the checkpoint's generation_config.json",
+            .group = "Sampling"},
       [](auto& p) -> auto& { return p.temperature; });
   visit(
       Field{.name = "top_k",
@@ -89,7 +90,10 @@ void SamplingParams::VisitFields(Visit&& visit) {
         return CArray{c.logit_bias, c.logit_bias_count, "logit_bias", "logit_bias_count"};
       });
   visit(
-      Field{.name = "seed", .help = "same seed, same text"},
+      Field{.name = "seed",
+            .help = "same seed, same text; -1: a random one",
+            .fallback = "a random one that is reported; 0 in the library",
+            .flag = "-s,--seed"},
       [](auto& p) -> auto& { return p.seed; });
 }
 
@@ -116,7 +120,8 @@ void StopConditions::VisitFields(Visit&& visit) {
             .help = "maximum tokens to generate",
             .range = {.low = 0},
             .expected = "0 or more",
-            .flag = "-n,--max-new-tokens"},
+            .flag = "-n,--max-new-tokens",
+            .group = "Stopping"},
       [](auto& s) -> auto& { return s.max_tokens; });
   visit(
       Field{.name = "min_tokens",
@@ -183,10 +188,11 @@ void Request::VisitFields(Visit&& visit) {
       Field{.name = "parse_special",
             .help = "text of a special token in the prompt becomes that token",
             .flag = "--special",
-            .json = kNoName},
+            .json = kNoName,
+            .group = "Prompt"},
       [](auto& r) -> auto& { return r.parse_special; });
   visit(
-      Field{.name = "n", .help = "answers", .range = {1, 64}, .flag = kNoName},
+      Field{.name = "n", .help = "answers", .range = {1, 64}, .flag = kNoName, .group = "Output"},
       [](auto& r) -> auto& { return r.n; });
   visit(
       Field{.name = "logprobs",
@@ -219,7 +225,9 @@ void Request::VisitFields(Visit&& visit) {
       Field{.name = "grammar",
             .help = "the answer matches it: a JSON schema, or what --grammar-syntax says",
             .may_be_empty = true,
-            .json = kNoName},
+            .json = kNoName,
+            .group = "Structured answers",
+            .value = "TEXT"},
       [](auto& r) -> auto& { return r.grammar; });
   visit(
       Field{.name = "grammar_syntax",

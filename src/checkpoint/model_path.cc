@@ -150,8 +150,10 @@ Result<std::string> ResolveModelPath(const std::string& model) {
                   model, WhyMissing(model), DidYouMean(model, KnownModels(model))));
 }
 
+std::vector<std::string> BundledModels() { return {std::begin(kBundled), std::end(kBundled)}; }
+
 std::vector<std::string> KnownModels(const std::string& like) {
-  std::vector<std::string> out(std::begin(kBundled), std::end(kBundled));
+  std::vector<std::string> out = BundledModels();
   for (std::string& repo : CachedRepos()) out.push_back(std::move(repo));
   const fs::path folder = fs::path(like).parent_path();
   std::error_code error;

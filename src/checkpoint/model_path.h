@@ -18,6 +18,9 @@ namespace latte {
 // Errors: kNotFound listing the searched places and the known model with the nearest name.
 [[nodiscard]] Result<std::string> ResolveModelPath(const std::string& model);
 
+// "tiny" and "tiny-sparse".
+std::vector<std::string> BundledModels();
+
 // Names that MODEL may have: the bundled models, the repositories in the cache and, if `like` is a
 // path, what is in its folder (at most 1,000 names of each).
 std::vector<std::string> KnownModels(const std::string& like = "");

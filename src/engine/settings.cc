@@ -52,7 +52,7 @@ Error NoRoom(const ModelConfig& config, const Settings& settings, const MemoryRo
                   MemoryText(room.weight_bytes), MemoryText(workspace),
                   MemoryText(2 * settings.cache_spec.bytes_per_page()),
                   MemoryText(*room.available_bytes), SmallerModel(config),
-                  weights_fit ? " or fewer --max-tokens" : "",
+                  weights_fit ? " or a smaller --context" : "",
                   weights_fit ? "take that much regardless"
                               : "go on with weights that are read from disk for every token")};
 }

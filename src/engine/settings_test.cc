@@ -53,7 +53,7 @@ TEST_F(SettingsTest, AModelThatLeavesNoRoomIsSaidToBeTooLarge) {
 
 TEST_F(SettingsTest, AlmostNoRoomIsNoneToo) {
   ExpectWords(Refusal({24 * kGb, 24 * kGb}), {"24.00 GB", "latte quantize"});
-  ExpectWords(Refusal({24 * kGb, 24 * kGb - 1000}), {"24.00 GB", "--max-tokens"});
+  ExpectWords(Refusal({24 * kGb, 24 * kGb - 1000}), {"24.00 GB", "--context"});
   ExpectWords(Refusal({0, 1000}), {"0.00 MB", "latte quantize"});
 }
 

@@ -17,7 +17,7 @@ struct MemoryPlan {
   int64_t pages = 0;
   int64_t max_tokens = 0;     // of the longest sequence
   int64_t model_tokens = 0;   // the model's context
-  int64_t asked_tokens = 0;   // --max-tokens; 0: the model's context
+  int64_t asked_tokens = 0;   // --context; 0: the model's context
   int64_t max_sequences = 0;  // at once, whatever their length
   std::string cache_dtype;
   int64_t processes = 1;  // that share the weights; each has a workspace and a cache

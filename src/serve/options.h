@@ -72,15 +72,22 @@ void ServeOptions::VisitFields(Visit&& visit) {
       Field{.name = "port", .help = "TCP port; 0: a free one", .range = {0, 65535}},
       [](auto& o) -> auto& { return o.port; });
   visit(
-      Field{.name = "uds", .help = "listen on this Unix socket too", .may_be_empty = true},
+      Field{.name = "uds",
+            .help = "listen on this Unix socket too",
+            .may_be_empty = true,
+            .value = "PATH"},
       [](auto& o) -> auto& { return o.uds; });
   visit(
       Field{.name = "ssl_certfile",
             .help = "PEM file with the certificate chain: TLS on the TCP port",
-            .may_be_empty = true},
+            .may_be_empty = true,
+            .value = "FILE"},
       [](auto& o) -> auto& { return o.ssl_certfile; });
   visit(
-      Field{.name = "ssl_keyfile", .help = "PEM file with its key", .may_be_empty = true},
+      Field{.name = "ssl_keyfile",
+            .help = "PEM file with its key",
+            .may_be_empty = true,
+            .value = "FILE"},
       [](auto& o) -> auto& { return o.ssl_keyfile; });
   visit(
       Field{.name = "served_model_name",
@@ -92,10 +99,15 @@ void ServeOptions::VisitFields(Visit&& visit) {
   visit(
       Field{.name = "chat_template",
             .help = "file with a Jinja template that replaces the checkpoint's",
-            .may_be_empty = true},
+            .may_be_empty = true,
+            .value = "FILE"},
       [](auto& o) -> auto& { return o.chat_template; });
   visit(
-      Field{.name = "seed", .help = "seed of requests that give none", .range = {0, kManyBytes}},
+      Field{.name = "seed",
+            .help = "requests without a seed get one made of it; -1: a random one",
+            .range = {0, kManyBytes},
+            .fallback = "a random one that is reported",
+            .flag = "-s,--seed"},
       [](auto& o) -> auto& { return o.seed; });
   visit(
       Field{.name = "max_logprobs",
@@ -109,7 +121,10 @@ void ServeOptions::VisitFields(Visit&& visit) {
             .group = "Access"},
       [](auto& o) -> auto& { return o.api_key; });
   visit(
-      Field{.name = "api_key_file", .help = "file with one key per line", .may_be_empty = true},
+      Field{.name = "api_key_file",
+            .help = "file with one key per line",
+            .may_be_empty = true,
+            .value = "FILE"},
       [](auto& o) -> auto& { return o.api_key_file; });
   visit(
       Field{.name = "allowed_host",
@@ -125,13 +140,15 @@ void ServeOptions::VisitFields(Visit&& visit) {
       Field{.name = "max_connections",
             .help = "open connections",
             .range = {1, 1 << 20},
-            .group = "Limits"},
+            .group = "Limits",
+            .expert = true},
       [](auto& o) -> auto& { return o.max_connections; });
   visit(
       Field{.name = "max_head_bytes",
             .help = "size of a request's line and header fields",
             .range = {1024, 1 << 20},
-            .bytes = true},
+            .bytes = true,
+            .expert = true},
       [](auto& o) -> auto& { return o.max_head_bytes; });
   visit(
       Field{.name = "max_body_bytes",
@@ -143,13 +160,15 @@ void ServeOptions::VisitFields(Visit&& visit) {
       Field{.name = "max_bodies_bytes",
             .help = "size of all bodies that are being received",
             .range = {1024, kManyBytes},
-            .bytes = true},
+            .bytes = true,
+            .expert = true},
       [](auto& o) -> auto& { return o.max_bodies_bytes; });
   visit(
       Field{.name = "max_unsent_bytes",
             .help = "answer bytes that wait for a slow reader before it is dropped",
             .range = {1024, kManyBytes},
-            .bytes = true},
+            .bytes = true,
+            .expert = true},
       [](auto& o) -> auto& { return o.max_unsent_bytes; });
   visit(
       Field{.name = "max_n", .help = "answers per prompt", .range = {1, 64}},
@@ -158,10 +177,16 @@ void ServeOptions::VisitFields(Visit&& visit) {
       Field{.name = "max_prompts", .help = "prompts per completion request", .range = {1, 65536}},
       [](auto& o) -> auto& { return o.max_prompts; });
   visit(
-      Field{.name = "head_timeout", .help = "seconds for a request's head", .range = kSeconds},
+      Field{.name = "head_timeout",
+            .help = "seconds for a request's head",
+            .range = kSeconds,
+            .expert = true},
       [](auto& o) -> auto& { return o.head_timeout; });
   visit(
-      Field{.name = "body_timeout", .help = "seconds for a request's body", .range = kSeconds},
+      Field{.name = "body_timeout",
+            .help = "seconds for a request's body",
+            .range = kSeconds,
+            .expert = true},
       [](auto& o) -> auto& { return o.body_timeout; });
   visit(
       Field{.name = "idle_timeout",
@@ -186,12 +211,14 @@ void ServeOptions::VisitFields(Visit&& visit) {
   visit(
       Field{.name = "workers",
             .help = "threads that parse requests and apply chat templates",
-            .range = {1, 64}},
+            .range = {1, 64},
+            .expert = true},
       [](auto& o) -> auto& { return o.workers; });
   visit(
       Field{.name = "max_parsing",
             .help = "requests that wait for those threads",
-            .range = {1, kMany}},
+            .range = {1, kMany},
+            .expert = true},
       [](auto& o) -> auto& { return o.max_parsing; });
   visit(
       Field{.name = "log_level",

@@ -55,7 +55,7 @@ class Eval(unittest.TestCase):
 
         base = run()
         self.assertEqual(list(base["skills"]), ["stories", "loss"])
-        self.assertEqual(run("--threads", 1, "--chunk", 16), base)
+        self.assertEqual(run("--threads", 1, "--max-batch-tokens", 16), base)
         other = run("--seed", 2)
         self.assertNotEqual(other["skills"]["loss"]["count"], base["skills"]["loss"]["count"])
         exact = run("--dtype", "f32", "--attention", "decompressed")

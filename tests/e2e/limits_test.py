@@ -132,7 +132,7 @@ class Memory(unittest.TestCase):
             sizes = []
             for run in range(3):
                 done = latte("batch", folder / "model", "-i", folder / "in.jsonl", "-o", folder / f"{run}.jsonl",
-                             "--max-tokens", 512, "--max-sequences", 512, "--max-batch-tokens", 513, group=group)
+                             "--context", 512, "--max-sequences", 512, "--max-batch-tokens", 513, group=group)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 sizes.append(int(re.search(r"tokens, (\d+) bytes; longest", done.stderr)[1]))
         self.assertLess(max(sizes), 150 * MIB)

@@ -8,7 +8,7 @@ import subprocess
 from outside_cli import batch
 
 LONG_PROMPT = list(range(100, 140))
-CACHE_FLAGS = ["--page-tokens", "16", "--max-tokens", "64", "--max-sequences", "2", "--prefill-workspace-tokens", "1024",
+CACHE_FLAGS = ["--page-tokens", "16", "--context", "64", "--max-sequences", "2", "--prefill-workspace-tokens", "1024",
                "--dtype", "f32", "--cache-dtype", "bf16", "--draft-tokens", "0"]
 SCRIPTS = ("tools/**/*.sh", "tools/**/*.py", "bench/*.py", "fuzz/*.sh", "tests/limits/sweep.py")
 ENVIRONMENT_IN = ("apps", "src", "fuzz", "tests", "tools", "bench")
@@ -101,7 +101,7 @@ def files(outside):
 def sample_files(outside):
     """Files that the product writes on one run and reads on another; recorded once, as they are."""
     rates = path_report(outside, {})["rates"]
-    cost = json.loads(outside.run("bench", "steps", "--quick", "--threads", "2", "--max-tokens", "64", "--max-sequences", "2",
+    cost = json.loads(outside.run("bench", "steps", "--quick", "--threads", "2", "--context", "64", "--max-sequences", "2",
                                   "--json").stdout)
     rates["memory_gbps"] = 12.5
     return {f"sample rates.json {json.dumps(rates)}",

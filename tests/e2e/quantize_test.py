@@ -257,7 +257,7 @@ class Logits(Folder):
         out = self.quantised("int8")
         logits = self.logits(out, attention="latent")
         self.near((9.0e-5, 1.5e-7), logits, "latent")
-        for flags in (("--chunk", 16), ("--chunk", 0, "--threads", 1)):
+        for flags in (("--max-batch-tokens", 16), ("--max-batch-tokens", 0, "--threads", 1)):
             same = logits == self.logits(out, *flags, attention="latent")
             self.assertTrue(same, flags)  # a listing of differences would take minutes
 

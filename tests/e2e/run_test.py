@@ -108,7 +108,7 @@ class Terminals(unittest.TestCase):
         prompt = PROMPT + ". Ann had a red ball." * 50
         os.environ["LATTE_ISA"] = "ref"
         try:
-            seen = in_terminal(200, "run", "-p", prompt, "--no-echo", "-n", 4, "--chunk", 64)
+            seen = in_terminal(200, "run", "-p", prompt, "--no-echo", "-n", 4, "--max-batch-tokens", 64)
         finally:
             del os.environ["LATTE_ISA"]
         self.assertRegex(seen, r"prompt +\d+%")

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 LATTE = None
-SMALL = ["--max-tokens", 128, "--max-batch-tokens", 64, "--max-sequences", 8, "--cache-bytes", 1 << 20, "--threads", 1]
+SMALL = ["--context", 128, "--max-batch-tokens", 64, "--max-sequences", 8, "--cache-bytes", 1 << 20, "--threads", 1]
 PERCENTILES = [f"{name}_{p}" for name in ("ttft_ms", "inter_token_ms", "end_to_end_ms")
                for p in ("p50", "p90", "p99", "mean")]
 KEYS = (["requests", "refused", "duration_s", "output_tokens_per_s", "total_tokens_per_s", "requests_per_s"] + PERCENTILES +

@@ -288,7 +288,7 @@ class Logits(Folder):
         ids = self.parent / "ids.txt"
         ids.write_text(",".join("5" for _ in range(1024)))
         for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
-            process = self.start("score", self.model, "--ids-file", ids, "--logits", out, "--chunk", 1, "--threads", 1,
+            process = self.start("score", self.model, "--ids-file", ids, "--logits", out, "--max-batch-tokens", 1, "--threads", 1,
                                  until=lambda: list(self.parent.glob("logits.npy.*")))
             process.send_signal(how)
             _, stderr = process.communicate(timeout=60)

@@ -26,7 +26,7 @@ def largest_difference(binary, folder):
             for chunk in CHUNKS:
                 out = f"{scratch}/logits.npy"
                 subprocess.run([binary, "score", folder, "--ids", ids, "--dtype", "f32", "--attention", mode,
-                                "--chunk", str(chunk), "--logits", out, "--json"], check=True, capture_output=True)
+                                "--max-batch-tokens", str(chunk), "--logits", out, "--json"], check=True, capture_output=True)
                 worst = max(worst, float(np.abs(np.load(out) - golden).max()))
     return worst
 

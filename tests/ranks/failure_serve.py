@@ -31,7 +31,7 @@ from server import Server, events, until  # noqa: E402
 
 STREAMS = 8
 TOKENS = {"kill": 3000, "stop": 3000, "cut": 3000, "slow": 120}
-FLAGS = ["--cache-bytes", "64M", "--max-tokens", 4096, "--threads", 1]
+FLAGS = ["--cache-bytes", "64M", "--context", 4096, "--threads", 1]
 COLUMNS = ["named", "gone", "ended", "ready"]
 MOST = {"named": 10, "gone": 15, "ended": 15}  # seconds
 

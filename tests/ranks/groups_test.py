@@ -32,7 +32,7 @@ class Groups(RankCase):
         ids = ",".join(str(7 * i % 190) for i in range(60))
         models = [SOURCE / "models/tiny"] + [SOURCE / "tests/goldens" / name for name in ("v3_noaux", "fp8", "int8", "v32_sparse")]
         for model in models:
-            words = ["score", model, "--ids", ids, "--chunk", 16, "--logits"]
+            words = ["score", model, "--ids", ids, "--max-batch-tokens", 16, "--logits"]
             one = self.dir / "one.npy"
             self.done([LATTE, *words, one, "--threads", 1])
             for sizes in LAYOUTS if model.name == "tiny" else LAYOUTS[-2:]:
@@ -60,7 +60,7 @@ class Groups(RankCase):
                 body = {"model": "tiny", "prompt": "Once upon a time " * (1 + i % 3), "max_tokens": 20 + i, "seed": i, "n": 1 + i % 2}
                 print(json.dumps({"custom_id": str(i), "method": "POST", "url": "/v1/completions", "body": body}), file=file)
         # A group finds other prefixes in its cache than a single engine does.
-        words = ["batch", "tiny", "--cache-bytes", "4M", "--max-tokens", 256, "--deterministic", "strict", "--draft-tokens", 2]
+        words = ["batch", "tiny", "--cache-bytes", "4M", "--context", 256, "--deterministic", "strict", "--draft-tokens", 2]
         one = self.answers([LATTE, *words], requests)
         self.assertEqual(len(one), 24)
         others = itertools.cycle((["--dp-policy", "round-robin"], ["--expert-exchange", "padded"], []))
@@ -72,7 +72,7 @@ class Groups(RankCase):
         body = {"model": "tiny", "prompt": "Once upon a time", "max_tokens": 40, "seed": 3, "temperature": 0.8}
         texts = []
         for flags in ([], ["--dp", 2]):
-            with Server(LATTE, "--cache-bytes", "4M", "--max-tokens", 256, "--threads", 1, *flags) as server:
+            with Server(LATTE, "--cache-bytes", "4M", "--context", 256, "--threads", 1, *flags) as server:
                 for _ in range(3):  # in turn to each group
                     status, _, answer = server.post("/v1/completions", body)
                     self.assertEqual(status, 200, answer)

@@ -27,7 +27,7 @@ RANKS = 3
 NAMED, GONE = 10, 15  # seconds after a failure
 PROMPT = {"model": "tiny", "prompt": "Once upon a time", "max_tokens": 40, "seed": 3, "temperature": 0.8}
 LONG = {"model": "tiny", "prompt": "Once upon a time", "max_tokens": 3900, "ignore_eos": True, "n": 8}
-FLAGS = ["--cache-bytes", "64M", "--max-tokens", 4096, "--threads", 1]
+FLAGS = ["--cache-bytes", "64M", "--context", 4096, "--threads", 1]
 
 
 def below(ancestor):

@@ -28,7 +28,7 @@ class Tp(RankCase):
         models = [SOURCE / "models/tiny"] + [SOURCE / "tests/goldens" / name
                                              for name in ("v3_noaux", "v2_lite", "fp8", "int8", "gptq", "v32_sparse")]
         for model in models:
-            words = ["score", model, "--ids", ids, "--chunk", 16, "--logits"]
+            words = ["score", model, "--ids", ids, "--max-batch-tokens", 16, "--logits"]
             one = self.dir / "one.npy"
             self.done([LATTE, *words, one, "--threads", 1])
             for count in (1, 2, 4):
@@ -57,7 +57,7 @@ class Tp(RankCase):
             lines = [json.loads(line) for line in out.read_text().splitlines()]
             return {line["custom_id"]: line["response"]["body"]["choices"] for line in lines}
 
-        words = ["batch", "tiny", "--cache-bytes", "4M", "--max-tokens", 256]
+        words = ["batch", "tiny", "--cache-bytes", "4M", "--context", 256]
         one = answers([LATTE, *words])
         self.assertEqual(len(one), 12)
         self.assertEqual(answers(mpirun(2, *words)), one)
@@ -66,7 +66,7 @@ class Tp(RankCase):
         body = {"model": "tiny", "prompt": "Once upon a time", "max_tokens": 40, "seed": 3, "temperature": 0.8}
         texts = []
         for flags in ([], ["--tp", 2]):
-            with Server(LATTE, "--cache-bytes", "4M", "--max-tokens", 256, "--threads", 1, *flags) as server:
+            with Server(LATTE, "--cache-bytes", "4M", "--context", 256, "--threads", 1, *flags) as server:
                 status, _, answer = server.post("/v1/completions", body)
                 self.assertEqual(status, 200, answer)
                 texts.append(answer["choices"][0]["text"])

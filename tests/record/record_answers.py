@@ -77,17 +77,19 @@ def texts(scratch):
     """Commands that read or write text: run, chat, eval, tokenize, inspect, batch."""
     pathlib.Path(scratch, "prompt.txt").write_text(STORY * 9)
     pathlib.Path(scratch, "requests.jsonl").write_text("\n".join(requests()) + "\n")
-    flags = {"greedy": ["--temperature", "0"], "seed-0": [], "seed-7": ["--seed", "7", "--temperature", "1.3"],
-             "top-k": ["--top-k", "5"], "top-p": ["--top-p", "0.7", "--temperature", "1.5"],
-             "min-p": ["--min-p", "0.1", "--temperature", "1.5"], "bias": ["--logit-bias", "16:-100,263:3"],
-             "penalties": ["--repetition-penalty", "1.2", "--presence-penalty", "0.3", "--frequency-penalty", "0.2"]}
+    flags = {"greedy": ["--temperature", "0"], "seed-0": ["--seed", "0"], "seed-7": ["--seed", "7", "--temperature", "1.3"],
+             "top-k": ["--top-k", "5", "--seed", "0"], "top-p": ["--top-p", "0.7", "--temperature", "1.5", "--seed", "0"],
+             "min-p": ["--min-p", "0.1", "--temperature", "1.5", "--seed", "0"],
+             "bias": ["--logit-bias", "16:-100,263:3", "--seed", "0"],
+             "penalties": ["--repetition-penalty", "1.2", "--presence-penalty", "0.3", "--frequency-penalty", "0.2",
+                           "--seed", "0"]}
     for name, more in flags.items():
         for isa in ISAS:
             yield f"run/{name}/{isa}", ["run", TINY, "-p", STORY, "-n", "48", "--ignore-eos", "--json", *more], isa
-    yield "run/text", ["run", TINY, "--prompt-file", f"{scratch}/prompt.txt", "--stop", "the", "--min-tokens", "4"], None
+    yield "run/text", ["run", TINY, "--prompt-file", f"{scratch}/prompt.txt", "--stop", "the", "--min-tokens", "4", "--seed", "0"], None
     for name, more in {"bf16": [], "f32": ["--dtype", "f32"], "system": ["--system", "Be brief."],
                        "strict": ["--deterministic", "strict", "--temperature", "0"]}.items():
-        yield f"chat/{name}", ["chat", TINY, "-n", "24", *more], None
+        yield f"chat/{name}", ["chat", TINY, "-n", "24", "--seed", "0", *more], None
     for isa in (None, "avx2", "avx512"):
         yield f"eval/{isa or 'best'}", ["eval", TINY, "--count", "3", "--json"], isa
     for name, more in {"text": ["--text", STORY], "file": ["--file", "LICENSE", "--json"], "decode": ["--decode", ids(200, 1300)],

@@ -23,7 +23,7 @@ CLIENTS = 12
 ROUND = 150  # requests; after each round, nothing may be left
 MOST_GROWTH = 16 << 20  # of a process: heaps are fragmented
 # A small cache: answers are preempted, and prefixes make room.
-FLAGS = ["--threads", 1, "--cache-bytes", "440K", "--max-tokens", 512, "--max-sequences", 6, "--page-tokens", 16,
+FLAGS = ["--threads", 1, "--cache-bytes", "440K", "--context", 512, "--max-sequences", 6, "--page-tokens", 16,
          "--deterministic", "strict"]
 PROMPTS = ["Once upon a time", "Once upon a time there was a frog. " * 9, "The wolf and the lamb. " * 12, "A brave mouse"]
 

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/flags/seed.h"
+
 namespace latte {
 namespace {
 
@@ -97,6 +99,10 @@ Result<AliasValue> ConvertCommaList(const std::string& flag, const std::string& 
     if (comma == std::string_view::npos) return out;
     rest.remove_prefix(comma + 1);
   }
+}
+
+Result<AliasValue> ConvertSeed(const std::string& flag, const std::string& value) {
+  return Words(flag, value == "-1" ? fmt::to_string(DrawSeed()) : value);
 }
 
 Result<AliasValue> ConvertNuma(const std::string& flag, const std::string& value) {

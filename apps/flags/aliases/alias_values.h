@@ -17,6 +17,8 @@ Result<AliasValue> ConvertCacheDType(const std::string& flag, const std::string&
 Result<AliasValue> ConvertChunk(const std::string& flag, const std::string& value);
 // A list separated by commas: one flag for each entry.
 Result<AliasValue> ConvertCommaList(const std::string& flag, const std::string& value);
+// "-1" is a random number.
+Result<AliasValue> ConvertSeed(const std::string& flag, const std::string& value);
 // llama.cpp's "distribute" means interleave.
 Result<AliasValue> ConvertNuma(const std::string& flag, const std::string& value);
 // A path that ends in ".sock" is a Unix socket, and no TCP port is opened.

@@ -19,6 +19,8 @@ constexpr auto kChecked = AliasEffect::kChecked;
 constexpr auto kIgnored = AliasEffect::kIgnored;
 constexpr auto kOneRank = AliasEffect::kOneRank;
 constexpr auto kRefused = AliasEffect::kRefused;
+constexpr auto kServe = AliasScope::kServe;
+constexpr auto kAll = AliasScope::kAll;
 
 constexpr std::string_view kRanks =
     "larger numbers are refused: only --tp, --dp and --ep divide a model among ranks";
@@ -36,7 +38,8 @@ constexpr std::string_view kMapped = "weights are mapped files that the system m
 
 constexpr Alias kAliases[] = {
     // Model
-    {"--model,--model-path,-m", "vLLM, SGLang, llama.cpp", kOne, kModel},
+    {"--model,-m", "vLLM, llama.cpp", kOne, kModel, "", nullptr, "", kAll},
+    {"--model-path", "SGLang", kOne, kModel},
     {"--hf-repo,-hf,-hfr", "llama.cpp", kOne, kModel, "", nullptr,
      "a repository id in the local Hugging Face cache; nothing is downloaded"},
     {"--trust-remote-code", "vLLM, SGLang", kNone, kIgnored, "", nullptr, kNoCode},
@@ -71,8 +74,14 @@ constexpr Alias kAliases[] = {
      "", nullptr, "one rank needs no other"},
     // Sizes
     {"--max-model-len,--context-length,--ctx-size,-c", "vLLM, SGLang, llama.cpp", kOne, kFlag,
-     "--max-tokens", ConvertCount,
-     "tokens of the longest sequence, not of all together; auto or -1: the default"},
+     "--context", ConvertCount,
+     "tokens of the longest sequence, not of all together; auto or -1: the default", kAll},
+    {"--n-predict,--predict,--max-tokens", "llama.cpp, vLLM", kOne, kFlag, "--max-new-tokens",
+     nullptr, "", kAll},
+    {"--max-tokens", "vLLM", kOne, kRefused, "--context", nullptr,
+     "--context sets the longest sequence, prompt and answer together; the length of an answer is "
+     "-n of latte run and latte chat, and max_tokens of requests",
+     kAll},
     {"--block-size,--page-size", "vLLM, SGLang", kOne, kFlag, "--page-tokens", nullptr, ""},
     {"--kv-cache-dtype,--cache-type-k,-ctk", "vLLM, SGLang, llama.cpp", kOne, kFlag,
      "--cache-dtype", ConvertCacheDType,
@@ -87,6 +96,8 @@ constexpr Alias kAliases[] = {
      kOne, kFlag, "--max-batch-tokens", ConvertChunk, "-1 (no chunks) is refused"},
     {"--batch-size,-b", "llama.cpp", kOne, kIgnored, "", nullptr,
      "--ubatch-size sets the tokens of a step"},
+    {"--chunk,--batch-size,-b", "llama.cpp", kOne, kFlag, "--max-batch-tokens", nullptr,
+     "prompt tokens per step", kAll},
     {"--max-num-queued-reqs", "vLLM", kOne, kFlag, "--max-queued-requests", ConvertCount, ""},
     {"--max-num-queued-tokens", "vLLM", kOne, kFlag, "--max-queued-tokens", ConvertCount, ""},
     {"--gpu-memory-utilization,--mem-fraction-static", "vLLM, SGLang", kOne, kIgnored, "", nullptr,
@@ -96,7 +107,7 @@ constexpr Alias kAliases[] = {
     {"--swap-space,--cpu-offload-gb", "vLLM, SGLang", kOne, kIgnored, "", nullptr,
      "all memory is the processor's; --cache-dir keeps prefixes on disk"},
     // Computation
-    {"--threads,-t", "llama.cpp", kOne, kFlag, "--threads", ConvertCount, "-1: the default"},
+    {"--threads,-t", "llama.cpp", kOne, kFlag, "--threads", ConvertCount, "-1: the default", kAll},
     {"--threads-batch,-tb", "llama.cpp", kOne, kIgnored, "", nullptr,
      "--threads is for prompts and answers"},
     {"--numa", "llama.cpp", kOne, kFlag, "--numa", ConvertNuma,
@@ -117,7 +128,12 @@ constexpr Alias kAliases[] = {
     {"--cpu-moe,-cmoe,--no-kv-offload,-nkvo", "llama.cpp", kNone, kIgnored, "", nullptr, kNoGpu},
     {"--mlock,--no-mmap,--mmap", "llama.cpp", kNone, kIgnored, "", nullptr, kMapped},
     {"--load-mode", "llama.cpp", kOne, kIgnored, "", nullptr, kMapped},
-    {"--random-seed", "SGLang", kOne, kFlag, "--seed", nullptr, "", true},
+    {"--seed,-s,--random-seed", "SGLang, llama.cpp", kOne, kFlag, "--seed", ConvertSeed,
+     "-1: a random one", kAll},
+    // Requests
+    {"--temp", "llama.cpp", kOne, kFlag, "--temperature", nullptr, "", kAll},
+    {"--repeat-penalty", "llama.cpp", kOne, kFlag, "--repetition-penalty", nullptr, "", kAll},
+    {"--file", "llama.cpp", kOne, kFlag, "--prompt-file", nullptr, "", kAll},
     // Scheduling, prefix cache
     {"--enable-chunked-prefill,--cont-batching,-cb", "vLLM, llama.cpp", kNone, kIgnored, "",
      nullptr, kAlways},
@@ -138,62 +154,62 @@ constexpr Alias kAliases[] = {
      "--cache-dir keeps prefixes on disk by itself"},
     {"--enable-hierarchical-cache", "SGLang", kNone, kRefused, "", nullptr,
      "--cache-dir keeps prefixes on disk"},
-    {"--watchdog-timeout", "SGLang", kOne, kFlag, "--step-timeout", nullptr, "", true},
+    {"--watchdog-timeout", "SGLang", kOne, kFlag, "--step-timeout", nullptr, "", kServe},
     // API
     {"--host", "llama.cpp", kOne, kFlag, "--host", ConvertHost,
-     "a path that ends in .sock: --uds, without a TCP port", true},
+     "a path that ends in .sock: --uds, without a TCP port", kServe},
     {"--served-model-name", "vLLM", kSeveral, kFlag, "--served-model-name", nullptr,
-     "several names in a row, if MODEL stands first or --model gives it", true},
+     "several names in a row, if MODEL stands first or --model gives it", kServe},
     {"--alias,-a", "llama.cpp", kOne, kFlag, "--served-model-name", ConvertCommaList,
-     "names separated by commas", true},
+     "names separated by commas", kServe},
     {"--api-key", "vLLM", kSeveral, kFlag, "--api-key", nullptr,
-     "several keys in a row, as names above", true},
-    {"--chat-template-file", "llama.cpp", kOne, kFlag, "--chat-template", nullptr, "", true},
-    {"--ssl-cert-file", "llama.cpp", kOne, kFlag, "--ssl-certfile", nullptr, "", true},
-    {"--ssl-key-file", "llama.cpp", kOne, kFlag, "--ssl-keyfile", nullptr, "", true},
+     "several keys in a row, as names above", kServe},
+    {"--chat-template-file", "llama.cpp", kOne, kFlag, "--chat-template", nullptr, "", kServe},
+    {"--ssl-cert-file", "llama.cpp", kOne, kFlag, "--ssl-certfile", nullptr, "", kServe},
+    {"--ssl-key-file", "llama.cpp", kOne, kFlag, "--ssl-keyfile", nullptr, "", kServe},
     {"--ssl-ca-certs,--ssl-cert-reqs", "vLLM", kOne, kRefused, "", nullptr,
-     "the server asks clients for no certificate; --api-key tells them apart", true},
+     "the server asks clients for no certificate; --api-key tells them apart", kServe},
     {"--root-path,--api-prefix,--path", "vLLM, SGLang, llama.cpp", kOne, kRefused, "", nullptr,
-     kProxy, true},
+     kProxy, kServe},
     {"--allowed-origins", "vLLM", kOne, kRefused, "", nullptr,
-     "--cors-origin ORIGIN, once for each", true},
+     "--cors-origin ORIGIN, once for each", kServe},
     {"--allow-credentials", "vLLM", kNone, kRefused, "", nullptr,
-     "web pages send the API key themselves", true},
-    {"--threads-http", "llama.cpp", kOne, kFlag, "--workers", ConvertCount, "", true},
-    {"--timeout,-to", "llama.cpp", kOne, kFlag, "--stall-timeout", nullptr, "", true},
+     "web pages send the API key themselves", kServe},
+    {"--threads-http", "llama.cpp", kOne, kFlag, "--workers", ConvertCount, "", kServe},
+    {"--timeout,-to", "llama.cpp", kOne, kFlag, "--stall-timeout", nullptr, "", kServe},
     {"--reasoning-parser,--reasoning-format", "vLLM, SGLang, llama.cpp", kOne, kIgnored, "",
-     nullptr, kByModel, true},
-    {"--enable-reasoning", "vLLM", kNone, kIgnored, "", nullptr, kByModel, true},
-    {"--enable-auto-tool-choice", "vLLM", kNone, kIgnored, "", nullptr, kToolsByModel, true},
-    {"--tool-call-parser", "vLLM, SGLang", kOne, kIgnored, "", nullptr, kToolsByModel, true},
-    {"--jinja", "llama.cpp", kNone, kIgnored, "", nullptr, kAlways, true},
+     nullptr, kByModel, kServe},
+    {"--enable-reasoning", "vLLM", kNone, kIgnored, "", nullptr, kByModel, kServe},
+    {"--enable-auto-tool-choice", "vLLM", kNone, kIgnored, "", nullptr, kToolsByModel, kServe},
+    {"--tool-call-parser", "vLLM, SGLang", kOne, kIgnored, "", nullptr, kToolsByModel, kServe},
+    {"--jinja", "llama.cpp", kNone, kIgnored, "", nullptr, kAlways, kServe},
     {"--generation-config,--sampling-defaults", "vLLM, SGLang", kOne, kRefused, "", nullptr,
-     "defaults come from the model's generation_config.json", true},
+     "defaults come from the model's generation_config.json", kServe},
     {"--n-predict,--predict,-n,--temp,--top-k,--top-p,--min-p,--repeat-penalty,"
      "--presence-penalty,--frequency-penalty",
-     "llama.cpp", kOne, kRefused, "", nullptr, kByRequest, true},
+     "llama.cpp", kOne, kRefused, "", nullptr, kByRequest, kServe},
     {"--embedding,--embeddings,--is-embedding,--reranking,--rerank", "SGLang, llama.cpp", kNone,
-     kRefused, "", nullptr, "Latte answers in tokens, not in embeddings", true},
+     kRefused, "", nullptr, "Latte answers in tokens, not in embeddings", kServe},
     // Log and metrics
     {"--uvicorn-log-level,--log-level-http", "vLLM, SGLang", kOne, kFlag, "--log-level",
-     ConvertLogLevel, "critical: error", true},
+     ConvertLogLevel, "critical: error", kServe},
     {"--log-level", "SGLang", kOne, kFlag, "--log-level", ConvertLogLevel,
-     "warn, critical and uppercase too", true},
-    {"--verbose,-v", "llama.cpp", kNone, kFlag, "--log-level debug", nullptr, "", true},
+     "warn, critical and uppercase too", kServe},
+    {"--verbose,-v", "llama.cpp", kNone, kFlag, "--log-level debug", nullptr, "", kServe},
     {"--disable-log-requests,--no-enable-log-requests,--disable-uvicorn-access-log", "vLLM", kNone,
-     kFlag, "--no-access-log", nullptr, "", true},
+     kFlag, "--no-access-log", nullptr, "", kServe},
     {"--enable-log-requests,--log-requests", "vLLM, SGLang", kNone, kIgnored, "", nullptr,
-     "the log has a line per request, never with its text", true},
-    {"--disable-log-stats", "vLLM", kNone, kFlag, "--stats-interval 0", nullptr, "", true},
+     "the log has a line per request, never with its text", kServe},
+    {"--disable-log-stats", "vLLM", kNone, kFlag, "--stats-interval 0", nullptr, "", kServe},
     {"--decode-log-interval", "SGLang", kOne, kIgnored, "", nullptr,
-     "--stats-interval is in seconds", true},
+     "--stats-interval is in seconds", kServe},
     {"--metrics,--enable-metrics,--slots,--props,--enable-cache-report,"
      "--enable-prompt-tokens-details,--enable-request-id-headers",
-     "vLLM, SGLang, llama.cpp", kNone, kIgnored, "", nullptr, kAlways, true},
+     "vLLM, SGLang, llama.cpp", kNone, kIgnored, "", nullptr, kAlways, kServe},
     {"--no-webui,--no-slots,--disable-fastapi-docs", "vLLM, llama.cpp", kNone, kIgnored, "",
-     nullptr, "there is no such page", true},
+     nullptr, "there is no such page", kServe},
     {"--log-file", "llama.cpp", kOne, kRefused, "", nullptr,
-     "the log is standard error: redirect it", true},
+     "the log is standard error: redirect it", kServe},
 };
 
 std::string Dashed(std::string_view name) {
@@ -227,12 +243,48 @@ std::string NamesText(const Alias& alias) {
   return out;
 }
 
-constexpr std::string_view kHead = R"(
-## Names of other servers
+// The option that an alias stands for, or null.
+const OptionInfo* OptionOf(const Alias& alias, const CommandInfo& command) {
+  return FindOption(command, alias.flag.substr(0, alias.flag.find(' ')));
+}
 
-`latte serve` and `latte batch` also take flags of vLLM, SGLang and llama.cpp's server, with dashes or underscores. A
-note on standard error says what is ignored. A flag is refused with exit code 2 if it would change answers or if Latte lacks
-what it asks for.
+bool HasModel(const CommandInfo& command) {
+  return std::any_of(command.options.begin(), command.options.end(),
+                     [](const OptionInfo& option) { return option.names.front() == "MODEL"; });
+}
+
+bool Takes(const CommandInfo& command, const Alias& alias) {
+  switch (alias.scope) {
+    case AliasScope::kServeAndBatch:
+      return command.name == "serve" || command.name == "batch";
+    case AliasScope::kServe:
+      return command.name == "serve";
+    case AliasScope::kAll:
+      break;
+  }
+  return alias.effect == AliasEffect::kModel ? HasModel(command)
+                                             : OptionOf(alias, command) != nullptr;
+}
+
+std::string ScopeText(const Alias& alias) {
+  switch (alias.scope) {
+    case AliasScope::kServeAndBatch:
+      return "serve, batch";
+    case AliasScope::kServe:
+      return "serve";
+    case AliasScope::kAll:
+      break;
+  }
+  return alias.effect == AliasEffect::kModel ? "all with MODEL"
+                                             : fmt::format("all with `{}`", alias.flag);
+}
+
+constexpr std::string_view kHead = R"(
+## Names of other programs
+
+Commands also take flags of vLLM, SGLang and llama.cpp, with dashes or underscores: `latte serve` and `latte batch` those
+of servers, all commands the common ones. A note on standard error says what is ignored. A flag is refused with exit code 2
+if it would change answers or if Latte lacks what it asks for.
 
 | Flag | Of | Is | Commands | Note |
 |---|---|---|---|---|
@@ -253,10 +305,11 @@ std::vector<std::string_view> NamesOf(const Alias& alias) {
   return out;
 }
 
-const Alias* FindAlias(std::string_view name, bool batch) {
+const Alias* FindAlias(std::string_view name, const CommandInfo& command) {
   const std::string wanted = Dashed(name);
+  const OptionInfo* own = FindOption(command, wanted);
   for (const Alias& alias : kAliases) {
-    if (batch && alias.serve_only) continue;
+    if (!Takes(command, alias) || (own != nullptr && own != OptionOf(alias, command))) continue;
     for (const std::string_view candidate : NamesOf(alias))
       if (candidate == wanted) return &alias;
   }
@@ -267,7 +320,7 @@ std::string AliasesPage() {
   std::string out(kHead);
   for (const Alias& alias : kAliases)
     out += fmt::format("| {} | {} | {} | {} | {} |\n", NamesText(alias), alias.of,
-                       EffectText(alias), alias.serve_only ? "serve" : "serve, batch", alias.note);
+                       EffectText(alias), ScopeText(alias), alias.note);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Names that flags have in other servers, and what they mean here: one table.
+// Names that flags have in other programs, and what they mean here: one table.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,21 @@
 
 #include "latte/status.h"
 
+#include "apps/flags/command_info.h"
+
 namespace latte {
 
 // The words that follow a flag on the command line.
 enum class AliasWords { kNone, kOne, kSeveral, kPerhapsOne };
 
-// The effect that a flag of another server has here.
+// The commands that take a name.
+enum class AliasScope {
+  kServeAndBatch,
+  kServe,
+  kAll,  // that have the flag, or MODEL
+};
+
+// The effect that a flag of another program has here.
 enum class AliasEffect {
   kFlag,     // a flag of Latte
   kModel,    // MODEL
@@ -36,16 +45,19 @@ struct Alias {
   std::string_view of;     // the servers that have them
   AliasWords words = AliasWords::kOne;
   AliasEffect effect = AliasEffect::kIgnored;
-  std::string_view flag = "";      // of kFlag: our words, such as "--attention decompressed"
+  // Of kFlag: our words, such as "--attention decompressed". Of kRefused in kAll: a flag of the
+  // commands that refuse the name.
+  std::string_view flag = "";
   ConvertAlias convert = nullptr;  // of kChecked, and of kFlag where the value is written otherwise
   std::string_view note = "";      // one line, ASCII
-  bool serve_only = false;         // not of `latte batch`
+  AliasScope scope = AliasScope::kServeAndBatch;
 };
 
 std::span<const Alias> Aliases();
 
-// The alias with one of these names, under `batch` or under `serve`. Underscores count as dashes.
-const Alias* FindAlias(std::string_view name, bool batch);
+// The first alias with this name that `command` takes, or null. A name that is an option of the
+// command itself is an alias only of that option. Underscores count as dashes.
+const Alias* FindAlias(std::string_view name, const CommandInfo& command);
 
 std::vector<std::string_view> NamesOf(const Alias& alias);
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/flags/aliases/rewrite.h"
+#include "apps/flags/aliases/test_program.h"
 
 namespace latte {
 namespace {
@@ -21,12 +22,21 @@ Words SampleValue(const Alias& alias) {
   return {"1"};
 }
 
+// The command of the tests that takes an alias: serve, or else run.
+CommandInfo CommandFor(const Alias& alias) {
+  const CommandInfo program = TestProgram();
+  const CommandInfo* serve = FindCommand(program, "serve");
+  const bool all = alias.scope == AliasScope::kAll && !alias.flag.empty();
+  return all && FindOption(*serve, alias.flag) == nullptr ? *FindCommand(program, "run") : *serve;
+}
+
+// A name may stand for one flag in all commands and be refused where that is missing.
 TEST(Aliases, NamesAreUniqueAndLookLikeFlags) {
-  std::set<std::string_view> seen;
+  std::set<std::pair<std::string_view, std::string_view>> seen;
   for (const Alias& alias : Aliases()) {
     ASSERT_FALSE(NamesOf(alias).empty());
     for (const std::string_view name : NamesOf(alias)) {
-      EXPECT_TRUE(seen.insert(name).second) << name;
+      EXPECT_TRUE(seen.insert({name, alias.flag}).second) << name;
       EXPECT_TRUE(name.starts_with('-')) << name;
       EXPECT_EQ(name.find_first_of(" _=,"), std::string_view::npos) << name;
     }
@@ -37,7 +47,10 @@ TEST(Aliases, EveryRowSaysWhatItNeeds) {
   for (const Alias& alias : Aliases()) {
     SCOPED_TRACE(alias.names);
     EXPECT_FALSE(alias.of.empty());
-    EXPECT_EQ(alias.flag.empty(), alias.effect != AliasEffect::kFlag);
+    const bool names_a_flag =
+        alias.effect == AliasEffect::kFlag ||
+        (alias.effect == AliasEffect::kRefused && alias.scope == AliasScope::kAll);
+    EXPECT_EQ(alias.flag.empty(), !names_a_flag);
     EXPECT_TRUE(alias.effect != AliasEffect::kChecked || alias.convert != nullptr);
     const bool says_why =
         alias.effect == AliasEffect::kIgnored || alias.effect == AliasEffect::kRefused;
@@ -50,10 +63,12 @@ TEST(Aliases, EveryNameIsRewrittenAsItsRowSays) {
   for (const Alias& alias : Aliases())
     for (const std::string_view name : NamesOf(alias)) {
       SCOPED_TRACE(name);
-      Words line = {"latte", "serve", std::string(name)};
+      const CommandInfo command = CommandFor(alias);
+      if (FindAlias(name, command) != &alias) continue;  // another row goes first
+      Words line = {"latte", command.name, std::string(name)};
       const Words value = SampleValue(alias);
       line.insert(line.end(), value.begin(), value.end());
-      const Result<CommandWords> got = RewriteAliases(line);
+      const Result<CommandWords> got = RewriteAliases(line, TestProgram());
       if (alias.effect == AliasEffect::kRefused) {
         ASSERT_FALSE(got);
         EXPECT_EQ(got.error().code, Code::kUnsupported);
@@ -72,21 +87,25 @@ TEST(Aliases, EveryNameIsRewrittenAsItsRowSays) {
           EXPECT_EQ(got->words.size(), 2u);
           break;
         case AliasEffect::kModel:
-          EXPECT_EQ(got->words, (Words{"latte", "serve", "1"}));
+          EXPECT_EQ(got->words, (Words{"latte", command.name, "1"}));
           break;
         default:
           ASSERT_GE(got->words.size(), 3u);
           EXPECT_TRUE(alias.flag.starts_with(got->words[2])) << got->words[2];
-          EXPECT_EQ(noted, alias.flag != name);
+          EXPECT_EQ(noted, command.name == "serve" && FindOption(command, name) == nullptr &&
+                               alias.flag != name);
       }
     }
 }
 
 TEST(Aliases, FlagsOfTheServerAreNotOfBatch) {
-  EXPECT_NE(FindAlias("--alias", false), nullptr);
-  EXPECT_EQ(FindAlias("--alias", true), nullptr);
-  EXPECT_NE(FindAlias("--max_model_len", true), nullptr);
-  EXPECT_EQ(FindAlias("--no-such-flag", false), nullptr);
+  const CommandInfo program = TestProgram();
+  const CommandInfo& serve = *FindCommand(program, "serve");
+  const CommandInfo& batch = *FindCommand(program, "batch");
+  EXPECT_NE(FindAlias("--alias", serve), nullptr);
+  EXPECT_EQ(FindAlias("--alias", batch), nullptr);
+  EXPECT_NE(FindAlias("--max_model_len", batch), nullptr);
+  EXPECT_EQ(FindAlias("--no-such-flag", serve), nullptr);
 }
 
 TEST(Aliases, ThePageHasARowForEach) {

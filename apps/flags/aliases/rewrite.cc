@@ -54,17 +54,19 @@ std::string Joined(const std::vector<std::string>& words) {
 
 class Rewriter {
  public:
-  explicit Rewriter(const std::vector<std::string>& words) : in_(words) {}
+  // `begin`: of the words after the command.
+  Rewriter(const std::vector<std::string>& words, const CommandInfo& command, size_t begin)
+      : in_(words), command_(command), begin_(begin), at_(begin) {}
 
   Result<CommandWords> Run() {
-    batch_ = in_[1] == "batch";
-    model_first_ = !IsFlag(in_[2]);
-    model_given_ = model_first_ || std::any_of(in_.begin() + 2, in_.end(), [](const auto& word) {
-                     const Alias* alias = FindAlias(FlagWord(word).name, false);
+    const auto first = in_.begin() + static_cast<std::ptrdiff_t>(begin_);
+    model_first_ = begin_ < in_.size() && !IsFlag(in_[begin_]);
+    model_given_ = model_first_ || std::any_of(first, in_.end(), [&](const auto& word) {
+                     const Alias* alias = FindAlias(FlagWord(word).name, command_);
                      return alias != nullptr && alias->effect == AliasEffect::kModel;
                    });
-    out_.words.assign(in_.begin(), in_.begin() + 2);
-    for (at_ = 2; at_ < in_.size();) {
+    out_.words.assign(in_.begin(), first);
+    while (at_ < in_.size()) {
       if (in_[at_] == "--") {
         out_.words.insert(out_.words.end(), in_.begin() + static_cast<std::ptrdiff_t>(at_),
                           in_.end());
@@ -72,8 +74,10 @@ class Rewriter {
       }
       LATTE_RETURN_IF_ERROR(Word());
     }
-    if (!model_.empty()) out_.words.insert(out_.words.begin() + 2, model_);
-    if (!replaced_.empty()) out_.notes.insert(out_.notes.begin(), "read as " + replaced_);
+    if (!model_.empty())
+      out_.words.insert(out_.words.begin() + static_cast<std::ptrdiff_t>(begin_), model_);
+    const bool server = command_.name == "serve" || command_.name == "batch";
+    if (!replaced_.empty() && server) out_.notes.insert(out_.notes.begin(), "read as " + replaced_);
     return std::move(out_);
   }
 
@@ -82,9 +86,12 @@ class Rewriter {
     const std::string& word = in_[at_];
     ++at_;
     const FlagWord flag(word);
-    const Alias* alias = IsFlag(word) ? FindAlias(flag.name, batch_) : nullptr;
+    const Alias* alias = IsFlag(word) ? FindAlias(flag.name, command_) : nullptr;
     if (alias == nullptr) {
       out_.words.push_back(flag.value ? flag.name + "=" + *flag.value : flag.name);
+      const OptionInfo* own = FindOption(command_, flag.name);
+      const bool value_follows = own != nullptr && !own->value.empty() && !flag.value;
+      if (value_follows && at_ < in_.size()) out_.words.push_back(in_[at_++]);
       return {};
     }
     const Status status = Replace(*alias, flag);
@@ -154,7 +161,8 @@ class Rewriter {
       ours.insert(ours.end(), converted.words.begin(), converted.words.end());
     }
     // A flag of that name with that value is ours already. Its value may be a secret.
-    if (flag.name != alias.flag && !ours.empty())
+    const bool own = flag.name == alias.flag || FindOption(command_, flag.name) != nullptr;
+    if (!own && !ours.empty())
       replaced_ += fmt::format("{}{}", replaced_.empty() ? "" : " ", Joined(ours));
     for (size_t i = 0; i < ours.size(); ++i) {
       // A value that looks like a flag, such as -1, stays a value.
@@ -169,7 +177,7 @@ class Rewriter {
   Status TakeModel(const std::string& model) {
     if (!model_.empty() || model_first_)
       return InvalidArgument(fmt::format("expected one model, found '{}' and '{}'",
-                                         model_.empty() ? in_[2] : model_, model));
+                                         model_.empty() ? in_[begin_] : model_, model));
     if (model.empty()) return InvalidArgument("expected a model, found none");
     model_ = model;
     return {};
@@ -187,8 +195,9 @@ class Rewriter {
   }
 
   const std::vector<std::string>& in_;
-  size_t at_ = 0;
-  bool batch_ = false;
+  const CommandInfo& command_;
+  const size_t begin_;
+  size_t at_;
   bool model_first_ = false;
   bool model_given_ = false;  // by its place or by a flag, anywhere on the line
   std::string model_;         // of --model
@@ -198,10 +207,16 @@ class Rewriter {
 
 }  // namespace
 
-Result<CommandWords> RewriteAliases(const std::vector<std::string>& words) {
-  if (words.size() < 3 || (words[1] != "serve" && words[1] != "batch"))
-    return CommandWords{words, {}};
-  return Rewriter(words).Run();
+Result<CommandWords> RewriteAliases(const std::vector<std::string>& words,
+                                    const CommandInfo& program) {
+  const CommandInfo* command = &program;
+  size_t begin = 1;
+  while (begin < words.size() && !command->commands.empty()) {
+    command = FindCommand(*command, words[begin]);
+    if (command == nullptr) return CommandWords{words, {}};
+    ++begin;
+  }
+  return Rewriter(words, *command, begin).Run();
 }
 
 }  // namespace latte

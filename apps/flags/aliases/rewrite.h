@@ -1,10 +1,12 @@
-// Replaces flags of other servers (aliases.h) by ours before the command line is parsed.
+// Replaces flags of other programs (aliases.h) by ours before the command line is parsed.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "latte/status.h"
+
+#include "apps/flags/command_info.h"
 
 namespace latte {
 
@@ -13,9 +15,10 @@ struct CommandWords {
   std::vector<std::string> notes;  // for the user: what was replaced, and what is ignored
 };
 
-// `words`: as main gets them. Other commands than serve and batch stay as they are.
+// `words`: as main gets them. `program`: its commands, as its info lists them.
 // Errors: kInvalidArgument for a missing value; kUnsupported for what Latte lacks. Both name the
 // flag that was given.
-[[nodiscard]] Result<CommandWords> RewriteAliases(const std::vector<std::string>& words);
+[[nodiscard]] Result<CommandWords> RewriteAliases(const std::vector<std::string>& words,
+                                                  const CommandInfo& program);
 
 }  // namespace latte

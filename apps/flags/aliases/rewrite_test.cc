@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "apps/flags/aliases/test_program.h"
+
 namespace latte {
 namespace {
 
@@ -10,7 +12,7 @@ using Words = std::vector<std::string>;
 CommandWords Rewritten(Words args, const std::string& command = "serve") {
   Words line = {"latte", command};
   line.insert(line.end(), args.begin(), args.end());
-  Result<CommandWords> got = RewriteAliases(line);
+  Result<CommandWords> got = RewriteAliases(line, TestProgram());
   if (!got) return {{"error: " + got.error().message}, {}};
   got->words.erase(got->words.begin(), got->words.begin() + 2);
   return *std::move(got);
@@ -25,30 +27,28 @@ TEST(Rewrite, TheCommandThatVllmDocuments) {
   const CommandWords got = Rewritten({"--model", "DIR", "--tensor-parallel-size", "1",
                                       "--block-size", "64", "--max-model-len", "131072",
                                       "--trust-remote-code", "--kv-cache-dtype", "fp8_e4m3"});
-  EXPECT_EQ(got.words, (Words{"DIR", "--tp", "1", "--page-tokens", "64", "--max-tokens", "131072",
+  EXPECT_EQ(got.words, (Words{"DIR", "--tp", "1", "--page-tokens", "64", "--context", "131072",
                               "--cache-dtype", "fp8"}));
-  EXPECT_EQ(got.notes,
-            (Words{"read as --tp 1 --page-tokens 64 --max-tokens 131072 --cache-dtype fp8",
-                   "--trust-remote-code is ignored: no code of a checkpoint is ever "
-                   "run"}));
+  EXPECT_EQ(got.notes, (Words{"read as --tp 1 --page-tokens 64 --context 131072 --cache-dtype fp8",
+                              "--trust-remote-code is ignored: no code of a checkpoint is ever "
+                              "run"}));
 }
 
 TEST(Rewrite, OurFlagsAndOtherCommandsStay) {
-  const Words ours = {"tiny", "--port", "1", "--max-tokens=8", "--seed", "-1", "--", "-c", "8"};
+  const Words ours = {"tiny", "--port", "1", "--context=8", "--seed", "5", "--", "-c", "8"};
   EXPECT_EQ(Args(ours), ours);
   EXPECT_TRUE(Rewritten(ours).notes.empty());
-  EXPECT_EQ(Rewritten({"-c", "8"}, "run").words, (Words{"-c", "8"}));
   EXPECT_EQ(Rewritten({"-i", "x", "-o", "y", "-c", "8"}, "batch").words,
-            (Words{"-i", "x", "-o", "y", "--max-tokens", "8"}));
+            (Words{"-i", "x", "-o", "y", "--context", "8"}));
   EXPECT_EQ(Args({}), Words{});
 }
 
 TEST(Rewrite, SpellingsOfAFlag) {
   for (const Words& line :
        {Words{"--max-model-len", "8"}, Words{"--max-model-len=8"}, Words{"--max_model_len=8"}})
-    EXPECT_EQ(Args(line), (Words{"--max-tokens", "8"}));
-  EXPECT_EQ(Args({"--max_tokens", "8", "--cache_dir=a_b"}),
-            (Words{"--max-tokens", "8", "--cache-dir=a_b"}));
+    EXPECT_EQ(Args(line), (Words{"--context", "8"}));
+  EXPECT_EQ(Args({"--con_text", "8", "--cache_dir=a_b"}),
+            (Words{"--con-text", "8", "--cache-dir=a_b"}));
 }
 
 TEST(Rewrite, ValuesThatLookLikeFlags) {
@@ -59,12 +59,50 @@ TEST(Rewrite, ValuesThatLookLikeFlags) {
   EXPECT_EQ(ErrorOf({"--disable-mla=yes"}), "--disable-mla: expected no value, found 'yes'");
 }
 
+TEST(Rewrite, CommonNamesAreTakenByAllCommands) {
+  const auto run = [](const Words& args) { return Rewritten(args, "run"); };
+  EXPECT_EQ(run({"-m", "x", "--temp", "0.5", "--ctx-size", "4K"}).words,
+            (Words{"x", "--temperature", "0.5", "--context", "4096"}));
+  for (const char* name : {"--n-predict", "--predict", "--max-tokens", "--max_tokens"})
+    EXPECT_EQ(run({name, "8"}).words, (Words{"--max-new-tokens", "8"})) << name;
+  EXPECT_EQ(
+      run({"-b", "8", "--chunk", "9", "--batch-size", "10"}).words,
+      (Words{"--max-batch-tokens", "8", "--max-batch-tokens", "9", "--max-batch-tokens", "10"}));
+  EXPECT_TRUE(run({"--temp", "1", "-c", "8"}).notes.empty());
+  EXPECT_EQ(run({"--port", "1"}).words, (Words{"--port", "1"}));  // of serve only
+}
+
+TEST(Rewrite, MaxTokensIsAmbiguousWhereSequencesHaveALimit) {
+  for (const char* command : {"serve", "batch"}) {
+    const Words got = Rewritten({"--max-tokens", "8"}, command).words;
+    ASSERT_EQ(got.size(), 1u);
+    EXPECT_NE(got[0].find("--context"), std::string::npos) << got[0];
+    EXPECT_NE(got[0].find("-n"), std::string::npos) << got[0];
+  }
+}
+
+TEST(Rewrite, MinusOneIsARandomSeed) {
+  const auto seed = [] {
+    const Words got = Args({"--seed", "-1"});
+    return got.size() == 2 && got[0] == "--seed" ? got[1] : "none";
+  };
+  const std::string first = seed();
+  EXPECT_EQ(first.find_first_not_of("0123456789"), std::string::npos) << first;
+  EXPECT_NE(first, seed());
+  EXPECT_EQ(Args({"-s", "7"}), (Words{"--seed", "7"}));
+}
+
+TEST(Rewrite, ValuesAreNotNames) {
+  EXPECT_EQ(Rewritten({"-p", "--temp", "-n", "1"}, "run").words,
+            (Words{"-p", "--temp", "-n", "1"}));
+}
+
 TEST(Rewrite, Numbers) {
   const auto tokens = [](const std::string& value) { return Args({"-c", value}); };
-  EXPECT_EQ(tokens("128k"), (Words{"--max-tokens", "128000"}));
-  EXPECT_EQ(tokens("128K"), (Words{"--max-tokens", "131072"}));
-  EXPECT_EQ(tokens("25.6k"), (Words{"--max-tokens", "25600"}));
-  EXPECT_EQ(tokens("0"), (Words{"--max-tokens", "0"}));
+  EXPECT_EQ(tokens("128k"), (Words{"--context", "128000"}));
+  EXPECT_EQ(tokens("128K"), (Words{"--context", "131072"}));
+  EXPECT_EQ(tokens("25.6k"), (Words{"--context", "25600"}));
+  EXPECT_EQ(tokens("0"), (Words{"--context", "0"}));
   EXPECT_EQ(tokens("auto"), Words{});
   EXPECT_EQ(tokens("-1"), Words{});
   for (const char* bad : {"", "1.5", "-2", "k", "nan", "inf", "1e30", "1kk", "0x10", "8 "})

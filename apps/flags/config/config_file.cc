@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/fields/fields.h"
+#include "src/base/fields/suggest.h"
 #include "src/base/file.h"
 
 namespace latte {
@@ -18,12 +19,28 @@ std::string Underscored(std::string name) {
   return name;
 }
 
-// The table that has a field of this name; empty: none.
-std::string_view TableOf(const std::vector<ConfigTable>& tables, const std::string& key) {
+bool Names(const std::string& key, const Field& field) {
+  return key == field.name || key == ConfigKey(field);
+}
+
+// A field that a file may set.
+struct Setting {
+  std::string_view table;
+  const Field* field = nullptr;
+};
+
+Setting FindSetting(const std::vector<ConfigTable>& tables, const std::string& key) {
   for (const ConfigTable& table : tables)
     for (const Field& field : table.fields)
-      if (field.name == key) return table.name;
-  return "";
+      if (Names(key, field)) return {table.name, &field};
+  return {};
+}
+
+std::vector<std::string> KeysOf(const std::vector<ConfigTable>& tables) {
+  std::vector<std::string> out;
+  for (const ConfigTable& table : tables)
+    for (const Field& field : table.fields) out.push_back(ConfigKey(field));
+  return out;
 }
 
 std::string TablesText(const std::vector<ConfigTable>& tables) {
@@ -110,6 +127,12 @@ struct TomlKind {
 
 }  // namespace
 
+std::string ConfigKey(const Field& field) {
+  std::string flag = LongFlag(field);
+  if (flag.empty()) return std::string(field.name);
+  return Underscored(flag.substr(flag.starts_with("--no-") ? 5 : 2));
+}
+
 Result<ConfigFile> ConfigFile::Load(const std::string& path,
                                     const std::vector<ConfigTable>& tables) {
   const Result<std::string> text = ReadFile(path, kMostBytes);
@@ -139,16 +162,16 @@ Status ConfigFile::Check(const std::vector<ConfigTable>& tables) const {
     if (!known)
       return error(entry, fmt::format("[{}]: expected the table {}, found an unknown one",
                                       entry.table, TablesText(tables)));
-    const std::string_view table = TableOf(tables, entry.key);
-    if (table.empty())
+    const Setting setting = FindSetting(tables, entry.key);
+    if (setting.field == nullptr)
       return error(entry, fmt::format("{}: expected the name of an option (docs/options.md), found "
-                                      "an unknown one",
-                                      entry.key));
-    if (!entry.table.empty() && entry.table != table)
+                                      "an unknown one{}",
+                                      entry.key, DidYouMean(entry.key, KeysOf(tables))));
+    if (!entry.table.empty() && entry.table != setting.table)
       return error(entry, fmt::format("{}: expected in the table [{}], found in [{}]", entry.key,
-                                      table, entry.table));
+                                      setting.table, entry.table));
     for (size_t j = 0; j < i; ++j)
-      if (entries_[j].key == entry.key)
+      if (Names(entries_[j].key, *setting.field))
         return error(entry, fmt::format("{}: expected once, found in line {} too", entry.key,
                                         entries_[j].line));
   }
@@ -157,12 +180,12 @@ Status ConfigFile::Check(const std::vector<ConfigTable>& tables) const {
 
 const TomlEntry* ConfigFile::Find(const Field& field) const {
   for (const TomlEntry& entry : entries_)
-    if (entry.key == field.name) return &entry;
+    if (Names(entry.key, field)) return &entry;
   return nullptr;
 }
 
 std::string ConfigFile::Place(const Field& field) const {
-  return fmt::format("{}:{}: {}", path_, Find(field)->line, field.name);
+  return fmt::format("{}:{}: {}", path_, Find(field)->line, Find(field)->key);
 }
 
 Status ConfigFile::Read(const Field& field, FieldValue value) const {

@@ -1,5 +1,6 @@
 // A file of options (--config): the lowest source but for the defaults. Keys are names of fields,
-// with '_' or '-', at the top of the file or in the table of their struct. docs/options.md.
+// or of their flags, with '_' or '-', at the top of the file or in the table of their struct.
+// docs/options.md.
 #pragma once
 
 #include <string>
@@ -13,6 +14,9 @@
 #include "apps/flags/field_value.h"
 
 namespace latte {
+
+// The key that files of options are written with: the flag's name, "context" for max_tokens.
+std::string ConfigKey(const Field& field);
 
 // A table that a file may have, with its keys.
 struct ConfigTable {

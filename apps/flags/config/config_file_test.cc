@@ -116,7 +116,8 @@ TEST(ConfigFile, ErrorsNameLineKeyExpectedAndFound) {
 
 TEST(ConfigFile, ErrorsOfKeysAndTables) {
   EXPECT_EQ(ErrorOf("\ncuont = 1"),
-            "f:2: cuont: expected the name of an option (docs/options.md), found an unknown one");
+            "f:2: cuont: expected the name of an option (docs/options.md), found an unknown one; "
+            "did you mean count?");
   EXPECT_EQ(ErrorOf("[size]\ncount = 1"),
             "f:2: [size]: expected the table [sizes] or [names], found an unknown one");
   EXPECT_EQ(ErrorOf("[names]\ncount = 1"),

@@ -35,8 +35,10 @@ struct TomlText {
 }  // namespace
 
 void ConfigFlags::Add(const FlagSet& app) {
-  model_flag_ = {app.Add("MODEL", model_, "model, also as --model (default: tiny)")};
-  app.Add("--config", path_, "a TOML file of options; flags and LATTE_ variables go first");
+  model_flag_ = {app.Add("MODEL", model_, "model, also as -m MODEL (default: tiny)")};
+  app.Group("Model")
+      .Add("--config", path_, "a TOML file of options; flags and LATTE_ variables go first")
+      .Value("FILE");
 }
 
 Result<ConfigFile> ConfigFlags::Load() const {
@@ -68,7 +70,8 @@ std::string ConfigLine(const Field& field, FieldValue value, const std::string& 
   if (field.name == "api_key")
     return fmt::format("# {}: {} ({}), not shown\n", field.name,
                        std::get<std::vector<std::string>*>(value)->size(), from);
-  const std::string pair = fmt::format("{} = {}", field.name, std::visit(TomlText{field}, value));
+  const std::string pair =
+      fmt::format("{} = {}", ConfigKey(field), std::visit(TomlText{field}, value));
   return fmt::format("{:<40} # {}\n", pair, from);
 }
 

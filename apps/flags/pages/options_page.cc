@@ -10,6 +10,7 @@
 #include "latte/request.h"
 
 #include "apps/flags/aliases/aliases.h"
+#include "apps/flags/pages/environment.h"
 #include "src/base/fields/fields.h"
 #include "src/serve/options.h"
 
@@ -31,21 +32,18 @@ value have variables of `1` and `0`.
 
 Members have the same name in C++ and in C. The last column gives the smallest `size` of a C struct that has the member.
 
-Three variables have no flag: `LATTE_ISA` limits the instruction sets, `LATTE_KERNEL` prefers kernels by name
-(`latte inspect --kernels`), and `LATTE_RATES` names the file of `latte bench calibrate`; empty means none.
-
 ## A file of options
 
-`latte serve` and `latte batch` read a TOML file with `--config FILE`. Its keys are the names of the engine's and the
-server's options below, with `_` or `-`, at the top of the file or in the tables `[engine]` and `[serve]`; a file may hold
-both for both commands. Unknown keys, wrong types and values out of range are errors.
+`latte serve` and `latte batch` read a TOML file with `--config FILE`. Its keys are the names or the flags of the engine's
+and the server's options below, with `_` or `-`, at the top of the file or in the tables `[engine]` and `[serve]`; a file may
+hold both for both commands. Unknown keys, wrong types and values out of range are errors.
 
 ```toml
 model = "path/to/checkpoint"
 
 [engine]
 cache_bytes = "16G"          # or a number of bytes
-max_tokens = 32768
+context = 32768
 prefix_cache = true          # switches: true or false, by the meaning of the name
 
 [serve]
@@ -56,6 +54,13 @@ served_model_name = ["chat", "default"]
 `latte serve --print-config` prints all options in this form, each with the flag, variable or line that sets it.
 `latte serve --dry-run` prints the memory plan without loading the weights (exit code 2 if it does not fit).
 )";
+
+std::string VariableRows() {
+  std::string out = "\n## Other environment variables\n\n| Variable | Meaning |\n|---|---|\n";
+  for (const EnvironmentVariable& variable : EnvironmentVariables())
+    out += fmt::format("| `{}` | {} |\n", variable.name, variable.meaning);
+  return out;
+}
 
 std::string Code(std::string_view text) { return text.empty() ? "" : fmt::format("`{}`", text); }
 
@@ -152,7 +157,8 @@ class Rows {
 
   template <class Member>
   void Add(const Field& field, Member member, const std::string& in_c) {
-    if (!field.group.empty()) text_ += fmt::format("\n### {}\n\n{}", field.group, kColumns);
+    if (!field.group.empty() && !requests_)
+      text_ += fmt::format("\n### {}\n\n{}", field.group, kColumns);
     const std::string fallback = Fallback(field, member(defaults_));
     const std::string flag = field.flag == "MODEL" ? "MODEL" : FlagNames(field);
     text_ += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", NameText(field, requests_),
@@ -187,6 +193,7 @@ std::string OptionsPage() {
   out += Rows<StopConditions, latte_request>::Make(true);
   out += "\n### The content of answers: `latte::Request`\n\n";
   out += Rows<Request, latte_request>::Make(true);
+  out += VariableRows();
   out += AliasesPage();
   return out;
 }

@@ -81,7 +81,7 @@ class TraceReader {
     if (both > limits_.max_tokens)
       return Corrupt(fmt::format(
           "{}: 'output_tokens': expected at most {} tokens together with the prompt, found {}; "
-          "shorten it or raise --max-tokens",
+          "shorten it or raise --context",
           line.path(), limits_.max_tokens, both));
     return out;
   }
@@ -156,9 +156,9 @@ Result<std::vector<TraceRequest>> MakeTrace(const TraceShape& shape, const Trace
   LATTE_RETURN_IF_ERROR(shape.Validate());
   const int64_t room = limits.max_tokens - shape.shared_prefix;
   if (room < 2)
-    return InvalidArgument(fmt::format(
-        "--shared-prefix: expected fewer than {} tokens, as --max-tokens is {}, found {}",
-        limits.max_tokens - 1, limits.max_tokens, shape.shared_prefix));
+    return InvalidArgument(
+        fmt::format("--shared-prefix: expected fewer than {} tokens, as --context is {}, found {}",
+                    limits.max_tokens - 1, limits.max_tokens, shape.shared_prefix));
   Random arrivals(shape.seed, kArrivals);
   Random lengths(shape.seed, kPrompts);
   Random outputs(shape.seed, kOutputs);

@@ -67,7 +67,7 @@ class Pipe(unittest.TestCase):
 
     def test_same_seed_same_bytes_whatever_the_threads_and_chunks(self):
         base = ["--temperature", "0.9", "-n", "30", "--seed"]
-        texts = {tuple(chat(FIRST, SECOND, args=[*base, "5", "--threads", threads, "--chunk", chunk]))
+        texts = {tuple(chat(FIRST, SECOND, args=[*base, "5", "--threads", threads, "--max-batch-tokens", chunk]))
                  for threads in ("1", "3") for chunk in ("3", "0")}
         self.assertEqual(len(texts), 1)
         self.assertNotIn(tuple(chat(FIRST, SECOND, args=[*base, "6"])), texts)
@@ -246,7 +246,7 @@ class Limits(unittest.TestCase):
 
     def test_bad_usage(self):
         for args, stdin, words in ((["--context", 5000], FIRST, ("4096", "5000")),
-                                   (["--context", 0], FIRST, ("--context",)),
+                                   (["--context", -1], FIRST, ("--context",)),
                                    (["-n", 0], FIRST, ("-n",)),
                                    (["--thinking"], FIRST, ("--thinking",)),
                                    (["--thinking", "--no-thinking"], FIRST, ("excludes",)),

@@ -131,7 +131,7 @@ class Pipe(unittest.TestCase):
 
     def test_bad_usage(self):
         with ScriptedServer() as server:
-            for args in (("--threads", 2), ("--context", 100), ("tiny",), ("--chunk", 5), ("--keep-special",)):
+            for args in (("--threads", 2), ("--context", 100), ("tiny",), ("--max-batch-tokens", 5), ("--keep-special",)):
                 done = chat(server, *args)
                 self.assertEqual((done.returncode, done.stdout), (2, b""), args)
                 self.assertIn(b"--url", done.stderr)

@@ -39,7 +39,7 @@ class Life(unittest.TestCase):
             self.assertEqual(server.process.wait(30), 0)
 
     def test_a_second_sigterm_ends_at_once(self):
-        with Server(LATTE, "--max-tokens", "100000", "--drain-timeout", "600") as server:
+        with Server(LATTE, "--context", "100000", "--drain-timeout", "600") as server:
             connection, answer = server.stream(COMPLETIONS, LONG)
             next(events(answer))
             server.process.send_signal(signal.SIGTERM)

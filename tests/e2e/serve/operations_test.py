@@ -118,7 +118,7 @@ class Operations(unittest.TestCase):
             self.assertEqual(server.stop(), 0)
 
     def test_o09_flags_out_of_range(self):
-        for flags in (("--port", 99999), ("--threads", 10**6), ("--max-tokens", -1), ("--no-such-flag",)):
+        for flags in (("--port", 99999), ("--threads", 10**6), ("--context", -1), ("--no-such-flag",)):
             code, text = fails(*flags)
             self.assertEqual(code, 2, text)
             self.assertIn(flags[0].lstrip("-").replace("-", "_"), text.replace("-", "_"))

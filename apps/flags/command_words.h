@@ -1,0 +1,33 @@
+// The words of a command line, checked against the list of commands before they are parsed: unknown
+// names get a suggestion, and spellings of a flag become one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "latte/status.h"
+
+#include "apps/flags/command_info.h"
+
+namespace latte {
+
+struct CheckedWords {
+  // The program, the command and its words. Flags have dashes, and their values are words of their
+  // own: "-n=2", "-n2" and "--max_new_tokens=2" become "-n", "2" and "--max-new-tokens", "2".
+  std::vector<std::string> words;
+  const CommandInfo* command = nullptr;  // that the words name, or the program itself
+  bool help = false;                     // asked for
+  bool version = false;                  // asked for
+  bool incomplete = false;               // `command` needs a command after it, and none is there
+};
+
+// "latte run: --x: expected … See latte run --help".
+std::string UsageError(const CommandInfo& command, const std::string& what);
+
+// `words`: of RewriteAliases, the program first. `program` must outlive the result.
+// Errors: kInvalidArgument beginning with the command, "latte run: …", for a command, an option or
+// an argument that there is not, and for an option without its value.
+[[nodiscard]] Result<CheckedWords> CheckWords(const std::vector<std::string>& words,
+                                              const CommandInfo& program);
+
+}  // namespace latte

@@ -1,0 +1,12 @@
+// docs/cli.md: all commands with their options.
+#pragma once
+
+#include <string>
+
+#include "apps/flags/command_info.h"
+
+namespace latte {
+
+std::string CliPage(const CommandInfo& program);
+
+}  // namespace latte

@@ -1,0 +1,32 @@
+#include "apps/flags/pages/environment.h"
+
+namespace latte {
+namespace {
+
+constexpr EnvironmentVariable kVariables[] = {
+    {"LATTE_ISA", "most that kernels may use: avx2, avx512, ... (latte inspect --kernels)"},
+    {"LATTE_KERNEL", "kernels to prefer, by name (latte inspect --kernels)"},
+    {"LATTE_RATES",
+     "file of latte bench calibrate; empty: none; otherwise latte/rates.json in XDG_CACHE_HOME or "
+     "~/.cache"},
+    {"LATTE_API_KEY", "key for the server of latte chat --url and latte bench serve"},
+    {"OPENAI_API_KEY", "the same, if LATTE_API_KEY is not set"},
+    {"HF_HUB_CACHE", "folder of downloaded models; HUGGINGFACE_HUB_CACHE is its former name"},
+    {"HF_HOME", "its parent folder, with the token; otherwise huggingface in XDG_CACHE_HOME"},
+    {"XDG_CACHE_HOME", "folder of caches; otherwise ~/.cache"},
+    {"HF_TOKEN",
+     "token of the Hugging Face Hub; HUGGING_FACE_HUB_TOKEN is its former name; HF_TOKEN_PATH "
+     "names a file"},
+    {"HF_ENDPOINT", "address of the Hub or of a mirror"},
+    {"HF_HUB_OFFLINE", "1: latte pull connects to nothing"},
+    {"https_proxy", "proxy for downloads; also http_proxy, all_proxy and no_proxy"},
+    {"SSL_CERT_FILE", "certificates to trust, for https"},
+    {"TMPDIR", "folder of temporary files; otherwise /tmp"},
+    {"NO_COLOR", "no colors, if it is not empty"},
+};
+
+}  // namespace
+
+std::span<const EnvironmentVariable> EnvironmentVariables() { return kVariables; }
+
+}  // namespace latte

@@ -1,0 +1,133 @@
+#include "apps/flags/pages/help_page.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace latte {
+namespace {
+
+constexpr size_t kWidth = 100;
+constexpr size_t kHelpColumn = 34;
+
+// Appends `text` from column `at` on, with further lines from `column` on. A newline in the text stays.
+void AppendWrapped(std::string_view text, size_t at, size_t column, std::string* out) {
+  while (true) {
+    const size_t line_end = std::min(text.find('\n'), text.size());
+    const size_t room = kWidth - at;
+    size_t end = line_end;
+    if (line_end > room) {
+      end = text.substr(0, room + 1).rfind(' ');
+      // A word that is too long for a line is as long as it is.
+      if (end == std::string_view::npos || end == 0) end = std::min(text.find(' '), line_end);
+    }
+    *out += text.substr(0, end);
+    *out += '\n';
+    if (end >= text.size()) return;
+    text.remove_prefix(end + 1);  // and the space or newline
+    if (text.empty()) return;
+    if (text[0] != '\n') out->append(column, ' ');
+    at = column;
+  }
+}
+
+void AppendRow(const std::string& names, const std::string& help, std::string* out) {
+  std::string row = fmt::format("  {}", names);
+  if (row.size() + 2 > kHelpColumn) {
+    *out += row + "\n";
+    row.clear();
+  }
+  row.resize(kHelpColumn, ' ');
+  *out += row;
+  AppendWrapped(help, kHelpColumn, kHelpColumn, out);
+}
+
+std::string WithMarks(const OptionInfo& option) {
+  return option.help + (option.required ? " (required)" : "");
+}
+
+void AppendOptions(const CommandInfo& command, std::string* out) {
+  std::string arguments;
+  for (const OptionInfo& option : command.options)
+    if (option.positional()) AppendRow(NamesAndValue(option), WithMarks(option), &arguments);
+  if (!arguments.empty()) *out += "\nArguments:\n" + arguments;
+  for (const OptionGroup& group : GroupsOf(command)) {
+    *out += fmt::format("\n{}:\n", group.name);
+    for (const OptionInfo* option : group.options)
+      AppendRow(NamesAndValue(*option), WithMarks(*option), out);
+  }
+}
+
+void AppendCommands(const CommandInfo& command, std::string* out) {
+  if (command.commands.empty()) return;
+  *out += "\nCommands:\n";
+  for (const CommandInfo& sub : command.commands)
+    if (!sub.hidden) AppendRow(sub.word(), sub.help, out);
+}
+
+bool HasVariables(const CommandInfo& command) {
+  return std::any_of(command.options.begin(), command.options.end(), [](const OptionInfo& option) {
+    return option.group == "Computation" && option.names.back() == "--dtype";
+  });
+}
+
+// Where the rest is described.
+std::string Pointers(const CommandInfo& command) {
+  if (command.name.empty())
+    return "latte COMMAND --help lists the options of a command. Options may be set by environment "
+           "variables, LATTE_THREADS=8 for --threads 8, and of serve and batch by a file "
+           "(--config). "
+           "docs/cli.md lists all commands, docs/options.md all variables; man latte has both.";
+  std::string out;
+  if (HasVariables(command))
+    out =
+        "An environment variable sets an option that is not given: LATTE_THREADS=8 for "
+        "--threads 8. ";
+  if (FindOption(command, "--config") != nullptr)
+    out += "A file of options (--config) sets those that neither a flag nor a variable sets. ";
+  return out + (out.empty() ? "docs/cli.md describes all commands."
+                            : "docs/options.md describes options, variables and the file.");
+}
+
+}  // namespace
+
+std::string UsageLine(const CommandInfo& command) {
+  std::string out = command.title();
+  for (const OptionInfo& option : command.options) {
+    if (!option.positional()) continue;
+    const std::string word = option.names.front() + (option.repeatable ? "..." : "");
+    out += option.required ? fmt::format(" {}", word) : fmt::format(" [{}]", word);
+  }
+  for (const OptionInfo& option : command.options)
+    if (!option.positional() && option.required)
+      out += fmt::format(" {} {}", option.names.back(), option.value);
+  return out + (command.commands.empty() ? " [OPTIONS]" : " COMMAND [OPTIONS]");
+}
+
+std::string NamesAndValue(const OptionInfo& option) {
+  if (option.positional()) return option.names.front();
+  // Long names stand below each other.
+  const std::string indent = option.names.front().starts_with("--") ? "    " : "";
+  return fmt::format("{}{}{}{}{}", indent, fmt::join(option.names, ", "),
+                     option.value.empty() ? "" : " ", option.value, option.repeatable ? "..." : "");
+}
+
+std::string HelpPage(const CommandInfo& command) {
+  std::string out;
+  AppendWrapped(command.help, 0, 0, &out);
+  out += fmt::format("\nUsage: {}\n", UsageLine(command));
+  AppendCommands(command, &out);
+  AppendOptions(command, &out);
+  if (!command.footer.empty()) {
+    out += '\n';
+    AppendWrapped(command.footer, 0, 0, &out);
+  }
+  out += '\n';
+  AppendWrapped(Pointers(command), 0, 0, &out);
+  return out;
+}
+
+}  // namespace latte

@@ -1,0 +1,90 @@
+#include "apps/flags/pages/man_page.h"
+
+#include <fmt/format.h>
+
+#include "apps/flags/pages/environment.h"
+#include "apps/flags/pages/help_page.h"
+
+namespace latte {
+namespace {
+
+constexpr std::string_view kExitStatus[][2] = {
+    {"0", "done"},
+    {"1", "failure while running: memory ran out, a file could not be written, a server is gone"},
+    {"2", "bad usage or bad input"},
+    {"3", "a bug in Latte"},
+};
+
+// `text` as roff reads it: literal.
+std::string Escaped(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if ((i == 0 || text[i - 1] == '\n') && (c == '.' || c == '\'')) out += "\\&";
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+void AppendEntry(std::string_view tag, std::string_view text, std::string* out) {
+  *out += fmt::format(".TP\n.B {}\n{}\n", Escaped(tag), Escaped(text));
+}
+
+std::string Trimmed(std::string text) {
+  text.erase(0, text.find_first_not_of(' '));
+  return text;
+}
+
+void AppendOption(const OptionInfo& option, std::string* out) {
+  AppendEntry(Trimmed(NamesAndValue(option)), option.help + (option.required ? " (required)" : ""),
+              out);
+}
+
+// A text whose line breaks stay.
+void AppendLiteral(const std::string& text, std::string* out) {
+  if (!text.empty()) *out += fmt::format(".PP\n.nf\n{}\n.fi\n", Escaped(text));
+}
+
+void AppendCommand(const CommandInfo& command, std::string* out) {
+  if (command.hidden) return;
+  *out += fmt::format(".SS {}\n{}.\n", Escaped(UsageLine(command)), Escaped(command.help));
+  for (const OptionInfo& option : command.options)
+    if (option.positional()) AppendOption(option, out);
+  for (const OptionGroup& group : GroupsOf(command)) {
+    if (group.name == "Other") continue;
+    *out += fmt::format(".PP\n.I {}\n", Escaped(group.name));
+    for (const OptionInfo* option : group.options) AppendOption(*option, out);
+  }
+  if (!command.footer.empty()) *out += fmt::format(".PP\n{}\n", Escaped(command.footer));
+  for (const CommandInfo& sub : command.commands) AppendCommand(sub, out);
+}
+
+}  // namespace
+
+std::string ManPage(const CommandInfo& program, std::string_view version) {
+  std::string out = fmt::format(
+      ".TH LATTE 1 \"\" \"latte {0}\" \"Latte\"\n.SH NAME\nlatte \\- "
+      "inference for models with Multi\\-head Latent Attention\n",
+      Escaped(version));
+  out += ".SH SYNOPSIS\n.B latte\n.I COMMAND\n[\\fIMODEL\\fR] [\\fIOPTIONS\\fR]\n";
+  out += fmt::format(".SH DESCRIPTION\n{}.\n", Escaped(program.help));
+  AppendLiteral(program.footer, &out);
+  out += ".SH COMMANDS\n";
+  for (const CommandInfo& command : program.commands) AppendCommand(command, &out);
+  out +=
+      ".SH ENVIRONMENT\nA variable LATTE_NAME sets the option \\-\\-name of engines, requests and "
+      "servers that is not given.\n";
+  for (const EnvironmentVariable& variable : EnvironmentVariables())
+    AppendEntry(variable.name, variable.meaning, &out);
+  out += ".SH EXIT STATUS\n";
+  for (const auto& [code, meaning] : kExitStatus) AppendEntry(code, meaning, &out);
+  return out;
+}
+
+}  // namespace latte
