@@ -57,7 +57,7 @@ struct OpenedModel {
 // The seed of a command's answers.
 struct UsedSeed {
   uint64_t value = 0;
-  bool drawn = false;  // nobody gave it
+  bool drawn = false;  // at random, because the user gave none
   bool used = true;    // tokens are sampled
 };
 

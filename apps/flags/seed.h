@@ -1,4 +1,4 @@
-// Seeds that nobody gave.
+// Random seeds, for users who give none.
 #pragma once
 
 #include <cstdint>

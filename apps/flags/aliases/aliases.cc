@@ -282,9 +282,9 @@ std::string ScopeText(const Alias& alias) {
 constexpr std::string_view kHead = R"(
 ## Names of other programs
 
-Commands also take flags of vLLM, SGLang and llama.cpp, with dashes or underscores: `latte serve` and `latte batch` those
-of servers, all commands the common ones. A note on standard error says what is ignored. A flag is refused with exit code 2
-if it would change answers or if Latte lacks what it asks for.
+Commands also take flags of vLLM, SGLang and llama.cpp, with dashes or underscores: all commands take common ones,
+`latte serve` and `latte batch` also flags of servers. A note on standard error says what is ignored. A flag is refused with
+exit code 2 if it would change answers or if Latte lacks what it asks for.
 
 | Flag | Of | Is | Commands | Note |
 |---|---|---|---|---|

@@ -89,7 +89,7 @@ _latte() {
 std::string BashOption(const OptionInfo& option) {
   const std::string names = fmt::format("{}", fmt::join(option.names, "|"));
   const std::vector<std::string> choices = ChoicesOf(option);
-  std::string action = "return";  // a value that nobody can guess
+  std::string action = "return";  // any value
   if (!choices.empty())
     action =
         fmt::format("_latte_words {}; return", Quoted(fmt::format("{}", fmt::join(choices, " "))));

@@ -1,4 +1,4 @@
-// The environment variables that Latte reads, except those of options.
+// The environment variables that Latte reads, except the variables of options.
 #pragma once
 
 #include <span>
