@@ -78,10 +78,8 @@ constexpr Alias kAliases[] = {
      "tokens of the longest sequence, not of all together; auto or -1: the default", kAll},
     {"--n-predict,--predict,--max-tokens", "llama.cpp, vLLM", kOne, kFlag, "--max-new-tokens",
      nullptr, "", kAll},
-    {"--max-tokens", "vLLM", kOne, kRefused, "--context", nullptr,
-     "--context sets the longest sequence, prompt and answer together; the length of an answer is "
-     "-n of latte run and latte chat, and max_tokens of requests",
-     kAll},
+    {"--max-tokens", "Latte 0.1", kOne, kFlag, "--context", nullptr,
+     "where there is no -n: the longest sequence, prompt and answer together", kAll},
     {"--block-size,--page-size", "vLLM, SGLang", kOne, kFlag, "--page-tokens", nullptr, ""},
     {"--kv-cache-dtype,--cache-type-k,-ctk", "vLLM, SGLang, llama.cpp", kOne, kFlag,
      "--cache-dtype", ConvertCacheDType,

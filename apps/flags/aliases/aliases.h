@@ -45,8 +45,7 @@ struct Alias {
   std::string_view of;     // the servers that have them
   AliasWords words = AliasWords::kOne;
   AliasEffect effect = AliasEffect::kIgnored;
-  // Of kFlag: our words, such as "--attention decompressed". Of kRefused in kAll: a flag of the
-  // commands that refuse the name.
+  // Of kFlag: our words, such as "--attention decompressed".
   std::string_view flag = "";
   ConvertAlias convert = nullptr;  // of kChecked, and of kFlag where the value is written otherwise
   std::string_view note = "";      // one line, ASCII

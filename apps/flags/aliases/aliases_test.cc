@@ -47,10 +47,7 @@ TEST(Aliases, EveryRowSaysWhatItNeeds) {
   for (const Alias& alias : Aliases()) {
     SCOPED_TRACE(alias.names);
     EXPECT_FALSE(alias.of.empty());
-    const bool names_a_flag =
-        alias.effect == AliasEffect::kFlag ||
-        (alias.effect == AliasEffect::kRefused && alias.scope == AliasScope::kAll);
-    EXPECT_EQ(alias.flag.empty(), !names_a_flag);
+    EXPECT_EQ(alias.flag.empty(), alias.effect != AliasEffect::kFlag);
     EXPECT_TRUE(alias.effect != AliasEffect::kChecked || alias.convert != nullptr);
     const bool says_why =
         alias.effect == AliasEffect::kIgnored || alias.effect == AliasEffect::kRefused;

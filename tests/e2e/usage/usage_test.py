@@ -104,10 +104,6 @@ class Usage(unittest.TestCase):
             done = latte(*run, *flags)
             self.assertEqual((done.stdout, done.stderr, done.returncode), (text, "", 0), flags)
 
-    def test_max_tokens_is_ambiguous_where_sequences_have_a_limit(self):
-        for command in (["serve"], ["batch", "-i", "x", "-o", "y"], ["simulate"]):
-            self.refused(*command, "--max-tokens", 8, words=("--max-tokens: not supported", "--context", "-n"))
-
     def test_a_file_of_rates_that_is_not_there_is_told(self):
         done = latte("run", "-p", "x", "-n", 1, env={"LATTE_RATES": "/nope"})
         self.assertEqual(done.returncode, 0)
