@@ -11,9 +11,9 @@
 #include "apps/chat/parameters.h"
 #include "apps/chat/transcript.h"
 #include "apps/flags/command.h"
-#include "apps/flags/suggest.h"
 #include "apps/terminal/answer_printer.h"
 #include "apps/terminal/progress.h"
+#include "src/base/fields/suggest.h"
 
 namespace latte {
 namespace {

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "apps/flags/field_value.h"
-#include "apps/flags/suggest.h"
 #include "src/base/fields/fields.h"
+#include "src/base/fields/suggest.h"
 
 namespace latte {
 namespace {

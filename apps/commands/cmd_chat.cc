@@ -227,7 +227,9 @@ Command AddChat(const FlagSet& app) {
   flags->of_server = flags->remote.AddOthers(sub);
   const FlagSet prompt = sub.Group("Prompt");
   prompt.Add("-p,--prompt", flags->prompt, "ask this alone, print the answer and end");
-  prompt.Add("--prompt-file", flags->prompt_file, "ask the text of a file alone; -: standard input")
+  prompt
+      .Add("-f,--prompt-file", flags->prompt_file,
+           "ask the text of a file alone; -: standard input")
       .Value("FILE");
   prompt.Add("--system", flags->system, "system message before the conversation");
   const Flag thinking = prompt.AddSwitch(

@@ -286,8 +286,8 @@ Command AddRun(const FlagSet& app) {
   flags->stop.Add(sub, all);
   flags->sampling.Add(sub);
   flags->request.Add(sub, all);
-  sub.Group("Prompt").AddSwitch("--chat", flags->chat,
-                                "the prompt is a message: apply the model's chat template");
+  prompt.AddSwitch("--chat", flags->chat,
+                   "the prompt is a message: apply the model's chat template");
   const FlagSet output = sub.Group("Output");
   output.AddSwitch("--no-echo", flags->no_echo, "print the answer without the prompt before it");
   output.AddSwitch("--json", flags->json, "one JSON object instead of text");

@@ -80,7 +80,7 @@ class Bench(unittest.TestCase):
                             (("--phase", "prefill", "--kernel", "ref.mla_decode"), ("ref.mha",)),
                             (("--heads", 0), ("--heads", "1024")),
                             (("--context", 4, "--q-len", 5), ("--q-len", "1 to 4")),
-                            (("--threads", 0), ("--threads",)),
+                            (("--threads", 1025), ("--threads",)),
                             (("--cache-dtype", "f8"), ("--cache-dtype", "'f8'")),
                             (("--kernel", "no.such"), ("ref.mla_decode", "'no.such'")),
                             (("--batch", 1024, "--context", 1 << 20), ("lower --batch",))):
@@ -213,8 +213,8 @@ class Paths(unittest.TestCase):
 
     def test_refusals_name_the_flag(self):
         for args, word in ((("absorption", "--heads", 0), "--heads"), (("absorption", "--context", 0), "--context"),
-                           (("dispatch", "--heads", 129), "--heads"), (("dispatch", "--threads", 0), "--threads"),
-                           (("calibrate", "--threads", 0), "--threads")):
+                           (("dispatch", "--heads", 129), "--heads"), (("dispatch", "--threads", 1025), "--threads"),
+                           (("calibrate", "--threads", 1025), "--threads")):
             done = self.run_bench(*args)
             self.assertEqual(done.returncode, 2, args)
             self.assertIn(word, done.stderr)

@@ -149,7 +149,7 @@ class Layout(PullCase):
         tiny = ROOT / "models/tiny"
         hub = self.hub({path.name: path.read_bytes() for path in tiny.iterdir()})
         self.assertEqual(self.pull(hub).returncode, 0)
-        runs = [subprocess.run([LATTE, "run", model, "-p", "Once", "-n", "8"], capture_output=True, text=True, timeout=60,
+        runs = [subprocess.run([LATTE, "run", model, "-p", "Once", "-n", "8", "--seed", "0"], capture_output=True, text=True, timeout=60,
                                env=self.environment(hub)) for model in (tiny, "org/model", f"org/model@{COMMIT}")]
         self.assertEqual(runs[0].returncode, 0, runs[0].stderr)
         self.assertEqual([run.stdout for run in runs], [runs[0].stdout] * 3)

@@ -1,4 +1,0 @@
-// Suggestions of commands.
-#pragma once
-
-#include "src/base/fields/suggest.h"
