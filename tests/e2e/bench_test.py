@@ -69,7 +69,7 @@ class Bench(unittest.TestCase):
         out = json.loads(done.stdout)
         self.assertEqual(list(out), ["bench", "threads", "calls", "empty", "barrier", "wake", "idle_processor_share"])
         self.assertLessEqual(out["empty"]["median_us"], out["empty"]["p99_us"])
-        refused = subprocess.run([LATTE, "bench", "pool", "--threads", "0"], text=True, capture_output=True)
+        refused = subprocess.run([LATTE, "bench", "pool", "--threads", "1025"], text=True, capture_output=True)
         self.assertEqual(refused.returncode, 2)
         self.assertIn("--threads", refused.stderr)
 

@@ -145,7 +145,7 @@ def flag_lines(text):
     for line in text.splitlines():
         if not line.startswith(" "):
             section = line.rstrip(":") if line.endswith(":") else ""
-        elif section not in ("", "Commands", "Examples"):
+        elif section not in ("", "Commands", "Example", "Examples"):
             head, _, about = re.sub(r"^ +", "", line).partition("  ")
             names = re.findall(r"(?<![\w|-])--?[a-zA-Z][\w-]*(?=,| |$)", head) if section != "Arguments" else [head]
             kind = head.split(names[-1], 1)[1].strip() if names else ""

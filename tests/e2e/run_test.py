@@ -105,7 +105,7 @@ class Terminals(unittest.TestCase):
             self.assertEqual(any(" left" in update for update in updates), columns == 100, updates)
 
     def test_progress_of_a_prompt_is_taken_off_before_the_text(self):
-        prompt = PROMPT + ". Ann had a red ball." * 50
+        prompt = PROMPT + ". Ann had a red ball." * 150
         os.environ["LATTE_ISA"] = "ref"
         try:
             seen = in_terminal(200, "run", "-p", prompt, "--no-echo", "-n", 4, "--max-batch-tokens", 64)

@@ -58,7 +58,7 @@ class Sweep:
         rows = [
             ("inspect", "inspect", m), ("inspect kernels", "inspect", "--kernels"),
             ("tokenize", "tokenize", m, "--file", w / "long.txt"),
-            ("run", "run", m, "-p", "Once upon a time", "-n", 8, "--threads", 2),
+            ("run", "run", m, "-p", "Once upon a time", "-n", 8, "--seed", 0, "--threads", 2),
             ("run long", "run", m, "--prompt-file", w / "long.txt", "-n", 2, "--threads", 2, "--max-batch-tokens", 0),
             ("chat", "chat", m, "-n", 4),
             ("score", "score", m, "--ids-file", w / "ids.txt", "--max-batch-tokens", 0, "--dtype", "f32", "--threads", 1, "--logits", out / "l.npy"),

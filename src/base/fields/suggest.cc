@@ -1,4 +1,4 @@
-#include "apps/flags/suggest.h"
+#include "src/base/fields/suggest.h"
 
 #include <algorithm>
 #include <cstddef>
