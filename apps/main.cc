@@ -31,16 +31,20 @@ constexpr char kExamples[] =
     "tiny "
     "or tiny-sparse.";
 
-// Prints an error and returns its exit code.
-int Report(const latte::Error& error) {
-  std::fprintf(stderr, "latte: %s\n", ToString(error).c_str());
-  return latte::ExitCode(error.code);
-}
-
-// The same for a command line that cannot be understood.
+// Prints an error of usage and returns its exit code.
 int ReportUsage(const std::string& message) {
   std::fprintf(stderr, "%s\n", message.c_str());
   return latte::ExitCode(latte::Code::kInvalidArgument);
+}
+
+// Prints an error of `command` and returns its exit code.
+int Report(const latte::Error& error, const std::string& command) {
+  if (error.code == latte::Code::kInvalidArgument) {
+    const bool named = error.message.starts_with("latte");
+    return ReportUsage(named ? error.message : command + ": " + error.message);
+  }
+  std::fprintf(stderr, "latte: %s\n", ToString(error).c_str());
+  return latte::ExitCode(error.code);
 }
 
 std::vector<latte::Command> AddCommands(const latte::FlagSet& app) {
@@ -60,7 +64,8 @@ int RunWords(latte::CommandLine* line, const std::vector<latte::Command>& comman
     return ReportUsage(latte::UsageError(command, parsed.error().message));
   for (const latte::Command& candidate : commands) {
     if (!candidate.flags.chosen()) continue;
-    if (const latte::Status status = candidate.run(); !status) return Report(status.error());
+    if (const latte::Status status = candidate.run(); !status)
+      return Report(status.error(), command.title());
   }
   return 0;
 }
@@ -75,7 +80,7 @@ int RunLatte(int argc, char** argv) {
   const latte::CommandInfo program = app.Info();
   const latte::Result<latte::CommandWords> words =
       latte::RewriteAliases({argv, argv + argc}, program);
-  if (!words) return Report(words.error());
+  if (!words) return Report(words.error(), "latte");
   if (latte::PrintsNotes())
     for (const std::string& note : words->notes) std::fprintf(stderr, "latte: %s\n", note.c_str());
   const latte::Result<latte::CheckedWords> checked = latte::CheckWords(words->words, program);

@@ -103,7 +103,24 @@ class Checker {
       return {};
     }
     out_.words.push_back(flag.name);
-    return flag.value ? Take(*flag.value) : Next(*option, flag.name);
+    LATTE_RETURN_IF_ERROR(flag.value ? Take(*flag.value) : Next(*option, flag.name));
+    return CheckChoice(*option, out_.words.back());
+  }
+
+  Status CheckChoice(const OptionInfo& option, const std::string& value) const {
+    const std::vector<std::string> known = ChoicesOf(option);
+    if (known.empty() || value.empty() ||
+        std::find(known.begin(), known.end(), value) != known.end())
+      return {};
+    std::string expected;
+    for (size_t i = 0; i < known.size(); ++i)
+      expected += fmt::format("{}{}",
+                              i == 0                  ? ""
+                              : i + 1 == known.size() ? " or "
+                                                      : ", ",
+                              known[i]);
+    return Error(fmt::format("{}: expected {}, found '{}'{}", option.names.back(), expected,
+                             Printable(value, kShownBytes), DidYouMean(value, known)));
   }
 
   // The next word is the value, but for the name of an option.

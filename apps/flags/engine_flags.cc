@@ -72,6 +72,18 @@ Status EngineFlags::ApplyStep(EngineOptions& out) const {
   return {};
 }
 
+namespace {
+
+void WarnIfUnused(const StructFlags<EngineOptions>& flags, const ConfigFile& file,
+                  const EngineOptions& options) {
+  const std::string source = flags.SourceOf(FieldOf<EngineOptions>("int8_activations"), file);
+  if (!source.empty() && options.int8_activations && options.dtype == "f32")
+    std::fprintf(stderr, "latte: warning: %s: int8 has no effect under --dtype f32\n",
+                 source.c_str());
+}
+
+}  // namespace
+
 Result<EngineOptions> EngineFlags::Options(const std::string& model, const ConfigFile& file) const {
   EngineOptions out = flags_.values;
   out.model = model;
@@ -79,6 +91,7 @@ Result<EngineOptions> EngineFlags::Options(const std::string& model, const Confi
   if (step_tokens_) LATTE_RETURN_IF_ERROR(ApplyStep(out));
   LATTE_RETURN_IF_ERROR(flags_.Validate(out, file));
   LATTE_RETURN_IF_ERROR(SetMemoryPolicy(numa_));
+  WarnIfUnused(flags_, file, out);
   return out;
 }
 

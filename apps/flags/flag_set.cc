@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 namespace latte {
 
@@ -16,7 +17,11 @@ Flag& Flag::Required() {
 
 template <class T>
 Flag& Flag::Range(T least, T most) {
-  option_->check(CLI::Range(least, most));
+  option_->check([least, most](const std::string& text) -> std::string {
+    T value{};
+    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return "";
+    return fmt::format("expected {} to {}, found '{}'", least, most, text);
+  });
   return *this;
 }
 template Flag& Flag::Range(int, int);
@@ -33,7 +38,15 @@ Flag& Flag::CommaSeparated() {
 }
 
 Flag& Flag::Bytes() {
-  option_->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+  option_->transform([](std::string text) -> std::string {
+    const std::string given = text;
+    try {
+      if (const CLI::AsSizeValue size(/*kb_is_1000=*/false); size(text).empty()) return text;
+    } catch (const CLI::ValidationError&) {  // an unknown suffix
+    }
+    throw CLI::ValidationError(
+        fmt::format("expected bytes, such as 1073741824 or 1G, found '{}'", given));
+  });
   option_->type_name("BYTES");
   return *this;
 }

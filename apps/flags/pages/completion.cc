@@ -281,7 +281,7 @@ Result<std::string> CompletionScript(std::string_view shell, const CommandInfo& 
   if (shell == "bash") return BashScript(program);
   if (shell == "zsh") return ZshScript(program);
   if (shell == "fish") return FishScript(program);
-  return InvalidArgument(fmt::format("completion: expected bash, zsh or fish, found '{}'", shell));
+  return InvalidArgument(fmt::format("SHELL: expected bash, zsh or fish, found '{}'", shell));
 }
 
 }  // namespace latte

@@ -73,7 +73,7 @@ class PullCase(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         if code is not None:
             self.assertEqual(done.returncode, code, done.stderr)
-        errors = [line for line in done.stderr.splitlines() if line.startswith("latte: ") and not line.startswith("latte: note")]
+        errors = [line for line in done.stderr.splitlines() if line.startswith(("latte: ", "latte pull: ")) and not line.startswith("latte: note")]
         self.assertEqual(len(errors), 1, done.stderr)
         for text in texts:
             self.assertIn(text, errors[0])
