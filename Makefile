@@ -2,6 +2,10 @@
 MODEL ?= tiny
 PROMPT ?= Once upon a time
 ARGS ?= --stats
+# By the environment, so that no shell and no make reads what they say.
+override MODEL := $(value MODEL)
+override PROMPT := $(value PROMPT)
+export MODEL PROMPT
 RESULTS ?= results.jsonl
 PREFIX ?= /usr/local
 SOAK_SECONDS ?= 300
@@ -39,7 +43,7 @@ run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=…
 	  "then a story by models/tiny, in a second."
 	@$(MAKE) --no-print-directory setup
 	@cmake --build --preset release --target latte
-	$(LATTE) run $(MODEL) -p "$(PROMPT)" --seed 0 $(ARGS)
+	$(LATTE) run "$$MODEL" -p "$$PROMPT" --seed 0 $(ARGS)
 
 tests: setup
 	$(INSTALL) mpi test grammar
