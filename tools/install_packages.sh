@@ -38,7 +38,8 @@ one_of() {
     is_installed "$name" && echo "$name" && return
   done
   for name in $names; do
-    apt-cache show "$name" >/dev/null 2>&1 && echo "$name" && return
+    # A name that other packages only mention has no candidate.
+    apt-cache policy "$name" 2>/dev/null | grep -q "Candidate: [^(]" && echo "$name" && return
   done
   echo "${1%%|*}"
 }

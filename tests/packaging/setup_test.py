@@ -80,7 +80,7 @@ class WithAptGet(Case):
     def debian(self, installed=(), offered=(), user=0):
         machine = self.machine(*BUILD_TOOLS, "apt-get")
         machine.add("dpkg-query", f'for last; do :; done; case " {" ".join(installed)} " in *" $last "*) printf installed;; *) exit 1;; esac')
-        machine.add("apt-cache", f'case " {" ".join(offered)} " in *" $2 "*) ;; *) exit 100;; esac')
+        machine.add("apt-cache", f'case " {" ".join(offered)} " in *" $2 "*) echo "  Candidate: 1";; *) echo "  Candidate: (none)";; esac')
         machine.add("id", f"echo {user}")
         return machine
 
