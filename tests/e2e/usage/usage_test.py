@@ -82,6 +82,9 @@ class Usage(unittest.TestCase):
             self.assertEqual(self.refused(*args, words=()), text)
         self.refused("run", "tinny", "-p", "x", words=("did you mean tiny?",))
         self.refused("run", "-p", "x", "--dtype", "bf61", words=("--dtype: expected bf16", "did you mean bf16?"))
+        self.refused("bench", "batch", "--batches", 0, words=("latte bench batch: --batches: expected 1 to 1024, found '0'",))
+        self.refused("serve", "--cache-bytes", "1Q", words=("--cache-bytes: expected bytes, such as 1073741824 or 1G, found '1Q'",))
+        self.refused("run", "-p", "x", "--top-p", 3, words=("latte run: --top-p: expected",))
         self.refused("run", ROOT / "models/tinny", "-p", "x", words=(f"did you mean {ROOT / 'models/tiny'}?",))
 
     def test_without_a_command_help_is_an_error(self):
@@ -103,6 +106,12 @@ class Usage(unittest.TestCase):
                       ["--n-predict", 8, "--temp", 0.5, "-t", 1, "-c", "1k", "-b", 8, "-m", "tiny"]):
             done = latte(*run, *flags)
             self.assertEqual((done.stdout, done.stderr, done.returncode), (text, "", 0), flags)
+
+    def test_int8_activations_under_f32_are_told(self):
+        run = ["run", "-p", "x", "-n", 1, "--seed", 0]
+        self.assertIn("--act: int8 has no effect under --dtype f32", latte(*run, "--dtype", "f32", "--act", "int8").stderr)
+        for flags in (["--dtype", "f32"], ["--act", "int8"], ["--dtype", "f32", "--act", "bf16"]):
+            self.assertEqual(latte(*run, *flags).stderr, "")
 
     def test_a_file_of_rates_that_is_not_there_is_told(self):
         done = latte("run", "-p", "x", "-n", 1, env={"LATTE_RATES": "/nope"})
