@@ -22,8 +22,7 @@ Status PrintModels() {
 
 Status CompletionCommand(const CompletionFlags& flags) {
   if (flags.models) return PrintModels();
-  if (flags.shell.empty())
-    return InvalidArgument("SHELL: expected bash, zsh or fish, found none");
+  if (flags.shell.empty()) return InvalidArgument("SHELL: expected bash, zsh or fish, found none");
   LATTE_ASSIGN_OR_RETURN(const std::string script,
                          CompletionScript(flags.shell, flags.program.Info()));
   return Print(script);
