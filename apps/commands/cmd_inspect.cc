@@ -1,6 +1,7 @@
 // latte inspect: the shape of a model, its size, its cache size, and the kernels that would run it.
 #include <fmt/format.h>
 
+#include "apps/commands/inspect_summary.h"
 #include "apps/flags/command.h"
 #include "apps/flags/pages/cli_page.h"
 #include "apps/flags/pages/options_page.h"
@@ -23,28 +24,6 @@ struct InspectFlags {
   bool path = false;
   PromptShape prompt{1, 4096};
 };
-
-std::string Thousands(int64_t n) {
-  std::string digits = fmt::format("{}", n);
-  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<size_t>(at), 1, ',');
-  return digits;
-}
-
-// Appends the report as text: nested objects are indented.
-void Render(const JsonOut& value, int indent, std::string& out) {
-  for (const auto& [key, item] : value.items()) {
-    if (item.is_object()) {
-      out += fmt::format("{:{}}{}\n", "", indent, key);
-      Render(item, indent + 2, out);
-      continue;
-    }
-    const std::string text = item.is_number_integer() ? Thousands(item.get<int64_t>())
-                             : item.is_string()       ? item.get<std::string>()
-                                                      : item.dump();
-    out += fmt::format("{:{}}{:<{}} {:>20}\n", "", indent, key, 34 - indent, text);
-  }
-}
 
 // fmt counts the width of UTF-8 text in columns, as a terminal does.
 std::string RenderKernels(const JsonOut& rows) {
@@ -126,8 +105,7 @@ Status InspectCommand(const InspectFlags& flags) {
     }
     return Print(Dump(report, 2) + "\n");
   }
-  std::string out;
-  Render(report, 0, out);
+  std::string out = InspectSummary(report);
   if (flags.kernels) out += RenderKernels(kernels) + RenderSelection(processor, selection);
   if (flags.path) out += RenderPath(paths);
   return Print(out);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <system_error>
 
@@ -9,6 +10,7 @@
 
 #include "src/base/json_out.h"
 #include "src/base/limits/memory.h"
+#include "src/chat/prompt.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/safetensors/safetensors.h"
 #include "src/kernels/params/gemm.h"
@@ -44,13 +46,55 @@ bool HoldsWeights(const std::string& path) {
   return false;
 }
 
-// Bytes of the tensors in a folder with weights; nullopt for a config alone.
-Result<std::optional<int64_t>> StoredBytes(const std::string& path) {
+// The tensors of a folder.
+struct StoredWeights {
+  int64_t bytes = 0;
+  std::string dtype;  // of most bytes
+};
+
+// Null for a config alone.
+Result<std::optional<StoredWeights>> Stored(const std::string& path) {
   if (!HoldsWeights(path)) return std::nullopt;
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
-  int64_t bytes = 0;
-  for (const auto& [name, tensor] : checkpoint.tensors()) bytes += tensor.bytes;
-  return bytes;
+  StoredWeights out;
+  std::map<std::string, int64_t> bytes;  // by dtype
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    out.bytes += tensor.bytes;
+    const int64_t sum = bytes[tensor.dtype_name] += tensor.bytes;
+    if (sum >= bytes[out.dtype]) out.dtype = tensor.dtype_name;
+  }
+  return out;
+}
+
+// "a scale per row": the weights that share one.
+std::string ScaleText(const QuantScheme& scheme) {
+  constexpr int64_t kAll = QuantScheme::kAll;
+  if (scheme.block_rows == kAll && scheme.block_columns == kAll) return "a scale per matrix";
+  if (scheme.block_columns == kAll) return "a scale per row";
+  if (scheme.block_rows == 1) return fmt::format("a scale per {} weights", scheme.block_columns);
+  return fmt::format("a scale per {} x {} weights", scheme.block_rows, scheme.block_columns);
+}
+
+// "BF16", or "8 bits, compressed-tensors, a scale per row".
+std::string FormatText(const QuantConfig& quant, const std::optional<StoredWeights>& stored) {
+  if (!stored) return "BF16";
+  if (quant.schemes.empty()) return stored->dtype;
+  std::string out;
+  for (const QuantScheme& scheme : quant.schemes)
+    out += fmt::format("{}{} bits, {}, {}", out.empty() ? "" : "; ", scheme.bits,
+                       scheme.format->method, ScaleText(scheme));
+  return out;
+}
+
+// How chats are written for the model: "template" (the checkpoint's), the name of a built-in format, or null.
+void AddChat(const std::string& path, const ModelConfig& config, JsonOut& out) {
+  out["tokenizer_tokens"] = nullptr;
+  out["chat_format"] = nullptr;
+  const Result<Tokenizer> tokenizer = Tokenizer::Load(path);
+  if (!tokenizer) return;
+  out["tokenizer_tokens"] = tokenizer->vocab_size();
+  const Result<ChatPromptBuilder> chat = ChatPromptBuilder::Create(*tokenizer, config);
+  if (chat) out["chat_format"] = ChatFormatName(chat->format());
 }
 
 // The number of layers that own an indexer.
@@ -122,15 +166,15 @@ constexpr WeightKind kWeightKinds[] = {{"bf16 · bf16", DType::kBF16, DType::kBF
 }  // namespace
 
 Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config) {
-  LATTE_ASSIGN_OR_RETURN(const std::optional<int64_t> stored, StoredBytes(path));
+  LATTE_ASSIGN_OR_RETURN(const std::optional<StoredWeights> stored, Stored(path));
   const ParamCount params = CountParams(config);
   const CacheBytes cache = CacheBytesPerToken(config, DType::kBF16);
   const int64_t bf16_bytes = (params.total() + params.mtp) * SizeOf(DType::kBF16);
-  const int64_t weight_bytes = stored.value_or(bf16_bytes);
+  const int64_t weight_bytes = stored ? stored->bytes : bf16_bytes;
   const int64_t memory_bytes = TotalMemory().value_or(0);
   const int64_t context =
       LargestContext(config, memory_bytes, weight_bytes, cache.mla + cache.index_keys);
-  return JsonOut{{"architecture", config.architecture},
+  JsonOut out = {{"architecture", config.architecture},
                  {"model_type", config.model_type},
                  {"layers", config.layers},
                  {"hidden", config.mla.d},
@@ -146,6 +190,7 @@ Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config)
                  {"mtp_params", params.mtp},
                  {"weight_bytes", weight_bytes},
                  {"weight_bytes_are", stored ? "those of the files" : "an estimate for bf16"},
+                 {"weight_format", FormatText(config.quant, stored)},
                  {"bf16_bytes_by_component", ParamsJson(params, SizeOf(DType::kBF16))},
                  {"mla_bytes_per_token", cache.mla},
                  {"index_key_bytes_per_token", cache.index_keys},
@@ -155,6 +200,8 @@ Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config)
                  {"caveats", UnusedFeatures(config)},
                  {"machine_memory_bytes", memory_bytes},
                  {"largest_context_here", context}};
+  AddChat(path, config, out);
+  return out;
 }
 
 JsonOut InspectProcessor(const Machine& machine) {

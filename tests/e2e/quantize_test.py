@@ -323,6 +323,22 @@ class Refusals(Folder):
         self.refused(2, "quantize", out, self.parent / "out", "--to", "int4", words=("quantised already",))
 
 
+class Inspect(Folder):
+    def test_formats_are_told_apart(self):
+        original = latte("inspect", TINY).stdout
+        self.assertRegex(original, r"(?m)^weights +11\.09 MB, BF16$")
+        self.assertIn("the checkpoint's template", original)
+        for to, text in (("int8", r"8 bits, compressed-tensors, a scale per row"), ("int4", "4 bits, compressed-tensors, a scale per 32 weights"),
+                         ("fp8", "8 bits, fp8, a scale per 128 x 128 weights")):
+            out = self.parent / to
+            latte("quantize", TINY, out, "--to", to)
+            done = latte("inspect", out)
+            self.assertIn(text, done.stdout)
+            self.assertRegex(done.stdout, r"(?m)^memory +\d+\.\d+ MB with 4,096 tokens")
+            self.assertLess(max(map(len, done.stdout.splitlines())), 101)
+            self.assertIn(text, json.loads(latte("inspect", out, "--json").stdout)["weight_format"])
+
+
 class Synth(Folder):
     def test_inspect_counts_what_was_written(self):
         for dtype, size in (("bf16", 2), ("f32", 4)):
