@@ -147,6 +147,8 @@ def flag_lines(text):
             section = line.rstrip(":") if line.endswith(":") else ""
         elif section not in ("", "Commands", "Example", "Examples"):
             head, _, about = re.sub(r"^ +", "", line).partition("  ")
+            if section != "Arguments" and not head.startswith("-"):
+                continue  # an example
             names = re.findall(r"(?<![\w|-])--?[a-zA-Z][\w-]*(?=,| |$)", head) if section != "Arguments" else [head]
             kind = head.split(names[-1], 1)[1].strip() if names else ""
             if names:
