@@ -35,7 +35,7 @@ PARTS = {
 # The model names that the SDK's tests use. A short context bounds answers whose request has no max_tokens.
 FLAGS = ["--served-model-name", "tiny", "--served-model-name", "gpt-6-astra", "--served-model-name", "gpt-3.5-turbo-instruct",
          "--served-model-name", "claude-opus-5-5",
-         "--max-tokens", 1024, "--cache-bytes", "32M", "--head-timeout", 5, "--body-timeout", 5, "--idle-timeout", 10,
+         "--context", 1024, "--cache-bytes", "32M", "--head-timeout", 5, "--body-timeout", 5, "--idle-timeout", 10,
          "--stall-timeout", 5]
 GROWTH_BYTES = 48 << 20  # of the allocator and of buffers; the cache is full from the beginning
 

@@ -17,7 +17,7 @@ class Server:
     def __init__(self, latte, log, *flags, model="tiny", seconds=60):
         self.log = pathlib.Path(log)
         self.file = open(self.log, "w", encoding="utf-8")
-        self.process = subprocess.Popen([str(latte), "serve", model, "--port", "0", *map(str, flags)],
+        self.process = subprocess.Popen([str(latte), "serve", model, "--port", "0", "--seed", "0", *map(str, flags)],
                                         stdin=subprocess.DEVNULL, stdout=self.file, stderr=subprocess.STDOUT)
         try:
             self.url = self.wait_for_url(time.monotonic() + seconds)

@@ -75,7 +75,7 @@ def test_api_key(serve, http):
 
 def test_full_queue(serve, wait_until, http):
     """429 with Retry-After; a client that waits and tries again gets its answer."""
-    url = serve("--max-sequences", 1, "--max-queued-requests", 1, "--max-tokens", 4096).url
+    url = serve("--max-sequences", 1, "--max-queued-requests", 1, "--context", 4096).url
     with make_client(url) as client:
         endless = {"model": MODEL, "messages": ASK, "max_tokens": 4000, "extra_body": {"ignore_eos": True}}
         running = client.chat.completions.create(**endless, stream=True)
