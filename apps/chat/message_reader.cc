@@ -22,6 +22,11 @@ bool TakeQuotes(std::string* text) {
 Result<MessageReader::Message> MessageReader::Next() {
   Message out;
   LATTE_ASSIGN_OR_RETURN(out.event, lines_->Next(kPrompt, &out.text));
+  if (out.event == LineEvent::kPaste) {
+    out.event = LineEvent::kLine;
+    out.quoted = true;
+    return out;
+  }
   if (out.event != LineEvent::kLine || !out.text.starts_with(kQuotes)) return out;
   out.quoted = true;
   out.text.erase(0, kQuotes.size());
@@ -34,6 +39,7 @@ Result<MessageReader::Message> MessageReader::Next() {
     out.text += (out.text.empty() ? "" : "\n") + line;
   }
   if (out.text.ends_with('\n')) out.text.pop_back();
+  out.event = LineEvent::kLine;
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Reads the messages of a conversation: one per line, or several lines between two """.
+// Reads the messages of a conversation: one per line, several lines between two """, or a paste.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class MessageReader {
   struct Message {
     LineEvent event = LineEvent::kEnd;
     std::string text;     // with kLine
-    bool quoted = false;  // between """: no command
+    bool quoted = false;  // between """ or pasted: no command
   };
   // Errors: of LineSource; kInvalidArgument if the input ends before the closing """.
   [[nodiscard]] Result<Message> Next();

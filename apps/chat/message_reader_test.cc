@@ -8,7 +8,7 @@
 namespace latte {
 namespace {
 
-// Lines of a test; "^C" is an interrupt.
+// Lines of a test; "^C" is an interrupt, and a line with a newline was pasted.
 class Lines final : public LineSource {
  public:
   explicit Lines(std::deque<std::string> lines) : lines_(std::move(lines)) {}
@@ -17,7 +17,8 @@ class Lines final : public LineSource {
     if (lines_.empty()) return LineEvent::kEnd;
     *line = lines_.front();
     lines_.pop_front();
-    return *line == "^C" ? LineEvent::kInterrupted : LineEvent::kLine;
+    if (*line == "^C") return LineEvent::kInterrupted;
+    return line->find('\n') == std::string::npos ? LineEvent::kLine : LineEvent::kPaste;
   }
   std::string prompts;
 
@@ -50,6 +51,14 @@ TEST(MessageReader, QuotesHoldSeveralLines) {
   EXPECT_EQ(Messages({"\"\"\"", "a", "b", "\"\"\""}), (Texts{"a\nb|quoted"}));
   EXPECT_EQ(Messages({"\"\"\"a\"\"\""}), (Texts{"a|quoted"}));
   EXPECT_EQ(Messages({"say \"\"\"a"}), (Texts{"say \"\"\"a"}));
+}
+
+TEST(MessageReader, APasteIsTextWhateverItBeginsWith) {
+  EXPECT_EQ(Messages({"/etc/a\n/etc/b", "c"}), (Texts{"/etc/a\n/etc/b|quoted", "c"}));
+  EXPECT_EQ(Messages({"\"\"\"Doc.\"\"\"\nimport os", "c"}),
+            (Texts{"\"\"\"Doc.\"\"\"\nimport os|quoted", "c"}));
+  EXPECT_EQ(Messages({"\"\"\"a", "b\nc", "d\"\"\""}), (Texts{"a\nb\nc\nd|quoted"}));
+  EXPECT_EQ(Messages({"\"\"\"a", "b\nc\"\"\"", "d"}), (Texts{"a\nb\nc|quoted", "d"}));
 }
 
 TEST(MessageReader, ThePromptTellsThatQuotesAreOpen) {

@@ -101,9 +101,10 @@ class LineEditor::Impl {
     }
     std::wstring_view text(typed, static_cast<size_t>(count));
     while (text.ends_with(L'\n') || text.ends_with(L'\r')) text.remove_suffix(1);
-    *line = pastes_.Expand(Narrow(text));
+    const std::string shown = Narrow(text);
+    *line = pastes_.Expand(shown);
     Remember(std::wstring(text), *line);
-    return LineEvent::kLine;
+    return pastes_.BeginsWithLines(shown) ? LineEvent::kPaste : LineEvent::kLine;
   }
 
  private:

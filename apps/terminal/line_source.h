@@ -10,6 +10,7 @@ namespace latte {
 
 enum class LineEvent {
   kLine,
+  kPaste,       // a line that begins with a paste of several lines: text, no command
   kEnd,         // also after a last line without a newline
   kInterrupted  // Ctrl-C; the line so far is discarded
 };

@@ -29,6 +29,12 @@ std::string Pastes::Expand(std::string_view line) const {
   return out;
 }
 
+bool Pastes::BeginsWithLines(std::string_view line) const {
+  return std::any_of(kept_.begin(), kept_.end(), [&](const Paste& paste) {
+    return line.starts_with(paste.mark) && paste.text.find('\n') != std::string::npos;
+  });
+}
+
 std::string PastedText(std::string_view bytes) {
   std::string out;
   for (size_t i = 0; i < bytes.size(); ++i) {

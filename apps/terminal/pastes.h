@@ -17,6 +17,9 @@ class Pastes {
   // The line with every mark replaced by its text. A mark that was changed is text of the user.
   std::string Expand(std::string_view line) const;
 
+  // Whether the line begins with the mark of a paste of several lines.
+  bool BeginsWithLines(std::string_view line) const;
+
   static constexpr size_t kInline = 500;  // bytes
 
  private:

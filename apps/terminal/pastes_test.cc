@@ -30,6 +30,16 @@ TEST(Pastes, AMarkInPastedTextIsText) {
   EXPECT_EQ(pastes.Expand("[paste 9: 2 lines, 3 bytes]"), "[paste 9: 2 lines, 3 bytes]");
 }
 
+TEST(Pastes, ALineMayBeginWithSeveralLines) {
+  Pastes pastes;
+  const std::string lines = pastes.Insert("/a\nb");
+  const std::string one = pastes.Insert(std::string(Pastes::kInline + 1, '/'));
+  EXPECT_TRUE(pastes.BeginsWithLines(lines + " and more"));
+  EXPECT_FALSE(pastes.BeginsWithLines("/save " + lines));
+  EXPECT_FALSE(pastes.BeginsWithLines(one));
+  EXPECT_FALSE(pastes.BeginsWithLines(""));
+}
+
 TEST(Pastes, LineEndsAndControls) {
   EXPECT_EQ(PastedText("a\rb\r\nc\nd"), "a\nb\nc\nd");
   EXPECT_EQ(PastedText("a\x1b[31m\tb\x7f\x01ü"), "a[31m\tbü");

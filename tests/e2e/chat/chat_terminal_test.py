@@ -225,6 +225,20 @@ class InATerminal(unittest.TestCase):
         screen.until(lambda _: save.exists(), "the file")
         self.assertEqual(json.loads(save.read_text())["messages"][0]["content"], "first\n/reset\nlast")
 
+    def test_pasted_lines_are_no_command(self):
+        save = pathlib.Path(self.folder) / "saved.json"
+        screen = self.chat(*SHORT)
+        pasted = ('"""Doc."""\nimport os', "/reset\n/quit")
+        for count, text in enumerate(pasted, 1):
+            screen.paste(text)
+            screen.until_text(f"[paste {count}: 2 lines")
+            screen.key("Enter")
+            screen.until_prompts(count + 1)
+        screen.type(f"/save {save}")
+        screen.key("Enter")
+        screen.until(lambda _: save.exists(), "the file")
+        self.assertEqual([m["content"] for m in json.loads(save.read_text())["messages"] if m["role"] == "user"], list(pasted))
+
     def test_what_is_told_apart_by_colour(self):
         screen = self.chat(*SHORT, env={"NO_COLOR": ""}.items())
         self.assertIn("\x1b[1m\x1b[32m>", screen.tmux("capture-pane", "-p", "-e"))
