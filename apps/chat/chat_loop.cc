@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,12 @@ Status Unexpected(std::string_view command, const std::string& argument) {
 Status NeedsFile(std::string_view command, const std::string& argument) {
   if (!argument.empty()) return {};
   return InvalidArgument(fmt::format("{}: expected the name of a file after it", command));
+}
+
+// No shell has replaced the ~ of a path that the user typed here.
+std::string UserPath(const std::string& path) {
+  const char* home = std::getenv("HOME");
+  return home != nullptr && path.starts_with("~/") ? home + path.substr(1) : path;
 }
 
 size_t Questions(const Conversation& chat) {
@@ -215,7 +222,7 @@ Status ChatLoop::Stats(const std::string& argument) {
 
 Status ChatLoop::Save(const std::string& argument) {
   LATTE_RETURN_IF_ERROR(NeedsFile("/save", argument));
-  LATTE_RETURN_IF_ERROR(SaveTranscript(argument, options_.model, chat_->Messages()));
+  LATTE_RETURN_IF_ERROR(SaveTranscript(UserPath(argument), options_.model, chat_->Messages()));
   if (options_.interactive)
     Note(fmt::format("[{} saved in {}]", Count(Questions(*chat_), "question"), argument));
   return {};
@@ -223,7 +230,7 @@ Status ChatLoop::Save(const std::string& argument) {
 
 Status ChatLoop::Load(const std::string& argument) {
   LATTE_RETURN_IF_ERROR(NeedsFile("/load", argument));
-  LATTE_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages, LoadTranscript(argument));
+  LATTE_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages, LoadTranscript(UserPath(argument)));
   LATTE_RETURN_IF_ERROR(chat_->SetMessages(std::move(messages)));
   if (options_.interactive)
     Note(fmt::format("[{} loaded from {}]", Count(Questions(*chat_), "question"), argument));

@@ -208,6 +208,10 @@ class Commands(unittest.TestCase):
             file = pathlib.Path(folder) / "conversation.json"
             chat(FIRST, f"/save {file}")
             self.assertEqual(chat(f"/load {file}", SECOND), expected[1:])
+            latte("chat", *GREEDY, stdin=f"{FIRST}\n/save ~/home.json\n", env={"HOME": folder})
+            self.assertEqual((pathlib.Path(folder) / "home.json").read_bytes(), file.read_bytes())
+            done = latte("chat", *GREEDY, stdin=f"/load ~/home.json\n{SECOND}\n", env={"HOME": folder})
+            self.assertEqual(done.stdout.decode().splitlines(), expected[1:])
             file.write_text("my notes")
             for command in ("/save", "/load"):
                 done = latte("chat", stdin=f"{command} {file}\n")
