@@ -1,5 +1,8 @@
 // latte serve: the OpenAI API over HTTP.
+#include <atomic>
 #include <cstdio>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 
@@ -15,6 +18,7 @@
 #include "src/base/fields/fields.h"
 #include "src/base/limits/memory.h"
 #include "src/base/limits/open_files.h"
+#include "src/base/random.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/comm/mpi/mpi.h"
 #include "src/engine/create_engine.h"
@@ -35,10 +39,24 @@ struct ServeFlags {
 
 void Say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
-Result<OpenAiModel> MakeModel(const ServeOptions& options, const std::string& name,
+struct Chosen {
+  EngineOptions engine;
+  ServeOptions serve;
+  bool drawn_seed = false;  // serve.seed is random: no user asked for it
+};
+
+// Seeds made of `first` and the number of earlier calls. Thread-safe.
+std::function<uint64_t()> NewSeeds(uint64_t first) {
+  const auto next = std::make_shared<std::atomic<uint64_t>>(first);
+  return [next] { return Mix64(next->fetch_add(1)); };
+}
+
+Result<OpenAiModel> MakeModel(const Chosen& chosen, const std::string& name,
                               const ModelFiles& files) {
+  const ServeOptions& options = chosen.serve;
   LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Create(name, files));
   model.seed = static_cast<uint64_t>(options.seed);
+  if (chosen.drawn_seed) model.new_seed = NewSeeds(model.seed);
   if (!options.chat_template.empty()) {
     LATTE_ASSIGN_OR_RETURN(const std::string text, ReadText(options.chat_template));
     LATTE_RETURN_IF_ERROR(model.UseChatTemplate(text, files.config));
@@ -52,11 +70,6 @@ Result<OpenAiModel> MakeModel(const ServeOptions& options, const std::string& na
 }
 
 // The options of the command, from all their sources.
-struct Chosen {
-  EngineOptions engine;
-  ServeOptions serve;
-};
-
 Status PrintConfig(const ServeFlags& flags, const ConfigFile& file, const Chosen& chosen) {
   std::string name = chosen.engine.model;
   std::string out =
@@ -98,11 +111,11 @@ void AllowConnections(int64_t connections) {
 }
 
 // Runs the server until it is told to end.
-Status StartServer(ServeParts parts, const EngineOptions& engine, const ModelFiles& files) {
+Status StartServer(ServeParts parts, const Chosen& chosen, const ModelFiles& files) {
+  const EngineOptions& engine = chosen.engine;
   parts.names = parts.options.served_model_name;
   if (parts.names.empty()) parts.names.push_back(engine.model);
-  LATTE_ASSIGN_OR_RETURN(const OpenAiModel model,
-                         MakeModel(parts.options, parts.names.front(), files));
+  LATTE_ASSIGN_OR_RETURN(const OpenAiModel model, MakeModel(chosen, parts.names.front(), files));
   parts.model = &model;
   LATTE_ASSIGN_OR_RETURN(const DType dtype, ParseArithmetic(engine.dtype));
   parts.mha_bytes_per_token = CacheBytesPerToken(files.config, dtype).mha;
@@ -114,7 +127,7 @@ Status StartServer(ServeParts parts, const EngineOptions& engine, const ModelFil
 Status ServeHere(const Chosen& chosen, const ModelFiles& files, RankGroup* ranks) {
   ServeParts parts{.options = chosen.serve, .version = LATTE_VERSION, .say = Say};
   parts.load = [&] { return MakeEngine(chosen.engine, files, ranks); };
-  return StartServer(std::move(parts), chosen.engine, files);
+  return StartServer(std::move(parts), chosen, files);
 }
 
 // The server, whose engine are the ranks that it starts.
@@ -126,7 +139,7 @@ Status ServeRanks(const Chosen& chosen, const ModelFiles& files) {
   };
   parts.end_loading = [&] { stop.request_stop(); };
   parts.restarts = true;
-  return StartServer(std::move(parts), chosen.engine, files);
+  return StartServer(std::move(parts), chosen, files);
 }
 
 // A rank of such a server. Its error is told to the front, too.
@@ -160,11 +173,15 @@ Result<Chosen> Choose(const ServeFlags& flags, const ConfigFile& file) {
   return out;
 }
 
-// Every request without a seed gets this one.
-void DrawSeedIfNone(const ServeFlags& flags, const ConfigFile& file, ServeOptions* serve) {
+// Without --seed, every request without a seed gets another one.
+void DrawSeedIfNone(const ServeFlags& flags, const ConfigFile& file, Chosen* chosen) {
   if (flags.dry_run || !flags.serve.SourceOf(FieldOf<ServeOptions>("seed"), file).empty()) return;
-  serve->seed = static_cast<int64_t>(DrawSeed());
-  if (PrintsNotes()) Say(fmt::format("seed {} (random; of requests that give none)", serve->seed));
+  chosen->serve.seed = static_cast<int64_t>(DrawSeed());
+  chosen->drawn_seed = true;
+  if (PrintsNotes())
+    Say(fmt::format(
+        "seed {} (random; a request that gives none gets one made of it and of its turn)",
+        chosen->serve.seed));
 }
 
 Status ServeCommand(const ServeFlags& flags) {
@@ -174,7 +191,7 @@ Status ServeCommand(const ServeFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(Chosen chosen, Choose(flags, file));
   if (flags.print_config) return PrintConfig(flags, file, chosen);
   LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(chosen.engine.model));
-  DrawSeedIfNone(flags, file, &chosen.serve);
+  DrawSeedIfNone(flags, file, &chosen);
   const Result<MemoryPlan> plan = PlanEngine(chosen.engine, files);
   if (flags.dry_run) return DryRun(plan, flags.json);
   if (!plan) return tl::unexpected(plan.error());

@@ -26,7 +26,7 @@ Error NamePlace(Error error, const std::vector<std::string>& places) {
 Request DefaultSettings(const OpenAiModel& model) {
   Request out;
   model.defaults.ApplyTo(&out.sampling);
-  out.sampling.seed = model.seed;
+  out.sampling.seed = model.new_seed ? model.new_seed() : model.seed;
   return out;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,10 +31,11 @@ std::optional<OpenAiEndpoint> FindEndpoint(std::string_view url);
 struct OpenAiModel {
   std::string name;  // the model name in answers to requests that name none
   Tokenizer tokenizer;
-  Result<ChatPromptBuilder> chat;  // an error if the checkpoint has no chat format
-  GenerationDefaults defaults;     // for fields that a request does not set
-  uint64_t seed = 0;               // for requests without a seed
-  std::string fingerprint = {};    // "fp_…" of the configuration; answers have it if not empty
+  Result<ChatPromptBuilder> chat;           // an error if the checkpoint has no chat format
+  GenerationDefaults defaults;              // for fields that a request does not set
+  uint64_t seed = 0;                        // for requests without a seed
+  std::function<uint64_t()> new_seed = {};  // instead of `seed`, if not empty; thread-safe
+  std::string fingerprint = {};  // "fp_…" of the configuration; answers have it if not empty
 
   // Errors: of LoadGenerationDefaults and ReadFile.
   [[nodiscard]] static Result<OpenAiModel> Create(const std::string& name, const ModelFiles& files);

@@ -104,9 +104,9 @@ void ServeOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.chat_template; });
   visit(
       Field{.name = "seed",
-            .help = "requests without a seed get one made of it; -1: a random one",
+            .help = "seed of requests that give none; -1: another one for each of them",
             .range = {0, kManyBytes},
-            .fallback = "a random one that is reported",
+            .fallback = "another one for each request",
             .flag = "-s,--seed"},
       [](auto& o) -> auto& { return o.seed; });
   visit(

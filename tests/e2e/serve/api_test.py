@@ -115,6 +115,11 @@ class Api(unittest.TestCase):
         salted = self.ok(COMPLETIONS, {**body, "cache_salt": "mine"})["usage"]
         self.assertEqual(salted["prompt_tokens_details"]["cached_tokens"], 0)
 
+    def test_requests_without_a_seed_differ(self):
+        body = {**ONCE, "temperature": 1, "max_tokens": 20}
+        texts = {self.ok(COMPLETIONS, body)["choices"][0]["text"] for _ in range(4)}
+        self.assertGreater(len(texts), 1)
+
     def test_seeds_repeat_answers(self):
         body = {**ONCE, "temperature": 1, "seed": 7, "max_tokens": 20}
         self.assertEqual(self.ok(COMPLETIONS, body)["choices"], self.ok(COMPLETIONS, body)["choices"])
