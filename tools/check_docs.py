@@ -1,7 +1,9 @@
-"""Fails if the documentation names a path that does not exist, a relative link leads nowhere, or no page shows a picture.
+"""Fails if the documentation names a path that does not exist, a relative link leads nowhere, no page shows a picture, or
+no shelf of docs/README.md lists a page.
 
 Checked: relative Markdown links in every .md file; every path in backquotes that starts with a top-level folder of the
-repository; every line of the tree in ARCHITECTURE.md; every picture in docs/plots and docs/figures.
+repository; every line of the tree in ARCHITECTURE.md; every picture in docs/plots and docs/figures;
+every page under docs/ in docs/README.md.
 """
 import pathlib
 import re
@@ -53,6 +55,15 @@ def picture_errors(root, files):
             yield f"{name}: no page shows it; link it or remove it"
 
 
+def shelf_errors(root, files):
+    """A page that the list of documents lacks is found by nobody."""
+    shelves = "docs/README.md"
+    listed = {(root / "docs" / target).resolve() for target in LINK.findall((root / shelves).read_text())}
+    for name in (f for f in files if f.startswith("docs/") and f.endswith(".md") and f != shelves):
+        if (root / name).resolve() not in listed:
+            yield f"{name}: {shelves} does not list it; add it to one of the four shelves"
+
+
 def tree_errors(root):
     """The tree of ARCHITECTURE.md: one entry a line, indented by four columns a level."""
     text = (root / "ARCHITECTURE.md").read_text()
@@ -81,8 +92,8 @@ def tree_errors(root):
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
     files = tracked(root)
-    bad = [*doc_errors(root, files), *picture_errors(root, files), *tree_errors(root)]
-    print("\n".join(bad) if bad else "every path and link leads somewhere, every picture has a page")
+    bad = [*doc_errors(root, files), *picture_errors(root, files), *shelf_errors(root, files), *tree_errors(root)]
+    print("\n".join(bad) if bad else "every path and link leads somewhere, every picture has a page, every page a shelf")
     return bool(bad)
 
 
