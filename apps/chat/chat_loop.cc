@@ -203,7 +203,7 @@ Status ChatLoop::SetParameter(const std::string& argument) {
     return {};
   }
   const std::string name = argument.substr(0, argument.find_first_of(" \t"));
-  const std::string text(Trimmed(std::string_view(argument).substr(name.size())));
+  std::string text(Trimmed(std::string_view(argument).substr(name.size())));
   if (text.empty()) return InvalidArgument(fmt::format("/set: expected a value after '{}'", name));
   LATTE_ASSIGN_OR_RETURN(ChatParams params, WithParameter(chat_->params(), name, text));
   LATTE_RETURN_IF_ERROR(chat_->SetParams(std::move(params)));

@@ -12,6 +12,8 @@
 namespace latte {
 namespace {
 
+constexpr std::string_view kNothing = "\"\"";
+
 // Calls visit(field, name, member) for every parameter of `params`. The name is its name in requests.
 template <class Params, class Visit>
 void ForEachParameter(Params& params, const Visit& visit) {
@@ -67,6 +69,9 @@ Result<ChatParams> WithParameter(ChatParams params, std::string_view name,
     if (key != wanted && field.name != wanted) return;
     found = true;
     params.chosen.emplace(field.name);
+    if constexpr (requires { member.clear(); }) {  // a list
+      if (text == kNothing) return member.clear();
+    }
     if (!ReadFieldText(field, text, &member))
       read = InvalidArgument(
           fmt::format("{}: expected {}, found '{}'", key, KindText(field, &member), text));

@@ -14,7 +14,8 @@ namespace latte {
 // The names that WithParameter takes: "temperature", "max_tokens" …
 std::vector<std::string> ParameterNames();
 
-// `params` with the field `name`, which may have dashes, set to the value of `text`, and chosen.
+// `params` with the field `name`, which may have dashes, set to the value of `text`, and chosen. The
+// text "" (two quotes) empties a list.
 // Errors: kInvalidArgument naming the field, what is expected and what was found.
 [[nodiscard]] Result<ChatParams> WithParameter(ChatParams params, std::string_view name,
                                                const std::string& text);

@@ -21,6 +21,7 @@ TEST(Parameters, AreSetByTheNamesOfRequestsAndFlags) {
   ASSERT_TRUE(both);
   EXPECT_EQ(both->stop.strings, std::vector<std::string>{"END"});
   EXPECT_EQ(both->sampling.top_k, 40);
+  EXPECT_TRUE(WithParameter(*both, "stop", "\"\"")->stop.strings.empty());
   EXPECT_EQ(WithParameter({}, "logit_bias", "5:1.5")->sampling.logit_bias.size(), 1u);
 }
 

@@ -55,7 +55,7 @@ struct Signals {
     Signals out;
     if (!IsTerminal(STDIN_FILENO)) return out;
     LATTE_ASSIGN_OR_RETURN(out.interrupts, Interrupts::Catch({SIGINT}));
-    LATTE_ASSIGN_OR_RETURN(out.resizes, Interrupts::Catch({SIGWINCH}));
+    LATTE_ASSIGN_OR_RETURN(out.resizes, Interrupts::Catch({SIGWINCH, SIGCONT}));
     return out;
   }
 };

@@ -197,7 +197,11 @@ class LineEditor::Impl {
     }
   }
 
+  // After Ctrl-Z and fg, the terminal has the modes of the shell.
   void Resize() {
+    el_wset(edit_, EL_PREP_TERM, 0);
+    el_wset(edit_, EL_PREP_TERM, 1);
+    std::fputs(kPastesOn, stderr);
     el_resize(edit_);
     el_wset(edit_, EL_REFRESH);
   }

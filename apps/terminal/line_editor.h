@@ -17,7 +17,7 @@ namespace latte {
 // Between two lines the terminal shows nothing that is typed and keeps it for the next line. Thread-compatible.
 class LineEditor final : public LineSource {
  public:
-  // Both must outlive the editor: `interrupts` catches SIGINT, `resizes` SIGWINCH.
+  // Both must outlive the editor: `interrupts` catches SIGINT, `resizes` SIGWINCH and SIGCONT.
   // Errors: kUnavailable if the terminal or the history cannot be used.
   static Result<std::unique_ptr<LineEditor>> Open(const Interrupts& interrupts,
                                                   const Interrupts& resizes, HistoryFile history);

@@ -20,14 +20,19 @@ SHORT = ["--temperature", "0", "-n", "8"]
 class Screen:
     """A program in a window of a tmux server of its own."""
 
-    def __init__(self, folder, *args, columns=80, lines=24, env=()):
+    def __init__(self, folder, *args, columns=80, lines=24, env=(), shell=False):
         self.socket = f"{tempfile.mkdtemp(dir=folder)}/tmux"
         self.folder = pathlib.Path(folder)
         command = " ".join(f"'{word}'" for word in [LATTE, *map(str, args)])
         environment = {"XDG_STATE_HOME": f"{folder}/state", "HOME": folder, "NO_COLOR": "1", **dict(env)}
         exports = " ".join(f"{name}='{value}'" for name, value in environment.items())
+        run = f"env {exports} {command}; echo; echo ENDED $?; sleep {SECONDS}"
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines),
-                  f"env {exports} {command}; echo; echo ENDED $?; sleep {SECONDS}")
+                  f"env {exports} PS1='$ ' bash --norc -i" if shell else run)
+        if shell:
+            self.until_text("$ ")
+            self.type(command)
+            self.key("Enter")
 
     def tmux(self, *args, **how):
         return subprocess.run(["tmux", "-S", self.socket, *args], check=True, capture_output=True, timeout=SECONDS, **how).stdout.decode()
@@ -212,6 +217,20 @@ class InATerminal(unittest.TestCase):
         self.assertEqual(json.loads(save.read_text())["messages"][0]["content"], line + "zzzz")
         screen.key("C-d")
         screen.until_text("ENDED 0")
+
+    @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
+    def test_the_line_goes_on_after_ctrl_z(self):
+        screen = self.chat(*SHORT, shell=True)
+        screen.type("hello wrld")
+        screen.until_text("> hello wrld")
+        screen.key("C-z")
+        screen.until_text("Stopped")
+        screen.type("fg")
+        screen.key("Enter")
+        screen.until(lambda text: text.count("> hello wrld") == 2, "the line again")
+        screen.key("Left", "Left", "Left")
+        screen.type("o")
+        screen.until_text("> hello world")
 
     def test_quotes_hold_several_lines_and_commands(self):
         save = pathlib.Path(self.folder) / "saved.json"

@@ -27,6 +27,13 @@ class Life(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
+    def test_requests_without_a_seed_differ_unless_the_server_has_one(self):
+        body = {"prompt": "Once upon a time", "temperature": 1, "max_tokens": 20}
+        for flags, least, most in (((), 2, 4), (("--seed", "3"), 1, 1)):
+            with Server(LATTE, *flags) as server:
+                texts = {server.post(COMPLETIONS, body)[2]["choices"][0]["text"] for _ in range(4)}
+                self.assertTrue(least <= len(texts) <= most, texts)
+
     def test_sigterm_lets_running_requests_end(self):
         with Server(LATTE) as server:
             connection, answer = server.stream(COMPLETIONS, {**LONG, "max_tokens": 300})
