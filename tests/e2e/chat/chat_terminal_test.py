@@ -30,7 +30,7 @@ class Screen:
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines),
                   f"env {exports} PS1='$ ' bash --norc -i" if shell else run)
         if shell:
-            self.until_text("$ ")
+            self.until_text("$")
             self.type(command)
             self.key("Enter")
 
