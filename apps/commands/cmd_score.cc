@@ -37,7 +37,12 @@ Result<std::vector<int32_t>> Tokens(const ScoreFlags& flags, const std::string& 
     return ParseIds(text);
   }
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(dir));
-  return tokenizer.Encode(*flags.text, {.add_bos = tokenizer.adds_bos()});
+  std::string text = *flags.text;
+  if (text == "-") {
+    LATTE_ASSIGN_OR_RETURN(text, ReadText("-"));
+    if (text.ends_with('\n')) text.pop_back();  // the end of the last line
+  }
+  return tokenizer.Encode(text, {.add_bos = tokenizer.adds_bos()});
 }
 
 Status PrintResult(const ScoreFlags& flags, std::span<const int32_t> ids,
@@ -105,8 +110,9 @@ Command AddScore(const FlagSet& app) {
   const FlagSet sub = app.AddCommand("score", "Log-probabilities of a text or of token ids");
   sub.Add("MODEL", flags->model, "model, also as -m MODEL (default: tiny)");
   sub.Add("--ids", flags->ids, "token ids: 1,2,3");
-  sub.Add("--ids-file", flags->ids_file, "token ids from a file").Value("FILE");
-  sub.Add("--text", flags->text, "a text; the model's start token is added before it");
+  sub.Add("--ids-file", flags->ids_file, "token ids from a file; -: from standard input")
+      .Value("FILE");
+  sub.Add("--text", flags->text, "a text, after the model's start token; -: from standard input");
   sub.Add("--logits", flags->logits,
           "also write the logits to a .npy file, float32 [T, vocab]; replaces only such a file")
       .Value("FILE");

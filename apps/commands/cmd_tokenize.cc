@@ -1,10 +1,15 @@
 // latte tokenize: converts text to ids and back.
+#include <cstdio>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include "apps/flags/command.h"
+#include "apps/terminal/screen.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_path.h"
+#include "src/openai/logprobs.h"
 
 namespace latte {
 namespace {
@@ -39,6 +44,8 @@ Status TokenizeCommand(const TokenizeFlags& flags) {
   if (flags.text) {
     text = *flags.text;
   } else {
+    if (!flags.file && IsTerminal(STDIN_FILENO))
+      std::fputs("Type the text and end it with Ctrl-D (or give it with --text):\n", stderr);
     LATTE_ASSIGN_OR_RETURN(text, ReadText(flags.file.value_or("-")));
   }
   LATTE_ASSIGN_OR_RETURN(
@@ -46,7 +53,7 @@ Status TokenizeCommand(const TokenizeFlags& flags) {
       tokenizer.Encode(text, {.add_bos = flags.bos, .parse_special = flags.special}));
   if (!flags.json) return Print(fmt::format("{}\n", fmt::join(ids, ",")));
   JsonOut tokens = JsonOut::array();
-  for (const int32_t id : ids) tokens.push_back(std::string(tokenizer.TokenBytes(id)));
+  for (const int32_t id : ids) tokens.push_back(TokenText(tokenizer, id));
   return Print(Dump(JsonOut{{"ids", ids}, {"tokens", tokens}, {"count", ids.size()}}) + "\n");
 }
 

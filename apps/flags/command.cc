@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -150,18 +152,37 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
   return out;
 }
 
-Result<std::string> ReadText(const std::string& path) {
-  constexpr int64_t kMaxBytes = int64_t{1} << 30;
-  if (path != "-") return ReadFile(path, kMaxBytes);
+namespace {
+
+constexpr int64_t kMaxTextBytes = int64_t{1} << 30;
+
+// Everything up to the end of a stream, which may be a pipe.
+Result<std::string> ReadStream(std::FILE* stream, const std::string& name) {
   std::string out;
   char buffer[1 << 16];
-  while (const size_t n = std::fread(buffer, 1, sizeof(buffer), stdin)) {
+  while (const size_t n = std::fread(buffer, 1, sizeof(buffer), stream)) {
     out.append(buffer, n);
-    if (static_cast<int64_t>(out.size()) > kMaxBytes)
-      return Corrupt(
-          fmt::format("standard input: expected at most {} bytes, found more", kMaxBytes));
+    if (static_cast<int64_t>(out.size()) > kMaxTextBytes)
+      return Corrupt(fmt::format("{}: expected at most {} bytes, found more", name, kMaxTextBytes));
+    if (std::feof(stream) != 0) break;  // a terminal would be asked for more, after Ctrl-D
   }
+  if (std::ferror(stream) != 0)
+    return Fail(Code::kUnavailable, fmt::format("{}: cannot be read", name));
   return out;
+}
+
+}  // namespace
+
+Result<std::string> ReadText(const std::string& path) {
+  if (path == "-") return ReadStream(stdin, "standard input");
+  std::error_code ignored;  // ReadFile reports it
+  const std::filesystem::file_type type = std::filesystem::status(path, ignored).type();
+  if (type != std::filesystem::file_type::fifo && type != std::filesystem::file_type::character)
+    return ReadFile(path, kMaxTextBytes);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             std::fclose);
+  if (!file) return Fail(Code::kUnavailable, fmt::format("{}: cannot be opened", path));
+  return ReadStream(file.get(), path);
 }
 
 Result<std::vector<int32_t>> ParseIds(const std::string& text) {

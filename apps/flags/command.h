@@ -123,7 +123,8 @@ class CheckWeightsFlag {
   StructFlags<EngineOptions> flags_;
 };
 
-// The text of `path`, or of standard input for "-". Errors: of ReadFile; kCorrupt above 1 GiB.
+// The text of `path`, a file or a pipe such as <(…), or of standard input for "-".
+// Errors: of ReadFile; kCorrupt above 1 GiB.
 [[nodiscard]] Result<std::string> ReadText(const std::string& path);
 
 // "1,2,3" → ids. Errors: kInvalidArgument naming the piece that is no number.

@@ -126,10 +126,25 @@ std::string WhyMissing(const std::string& path) {
   return there ? "neither a folder nor a regular file" : error ? error.message() : "no such folder";
 }
 
+// The error for a file in the place of a folder.
+std::string NoFolder(const std::string& file) {
+  const std::string expected = fmt::format(
+      "model '{}': expected a Hugging Face folder (config.json, tokenizer.json, "
+      "*.safetensors) or a config.json, found ",
+      file);
+  if (file.ends_with(".gguf"))
+    return expected +
+           "a GGUF file, which Latte does not read; take the safetensors copy of the model";
+  if (file.ends_with(".safetensors") || file.ends_with(".safetensors.index.json"))
+    return expected + "a file of such a folder; give the folder";
+  return expected + "another file";
+}
+
 }  // namespace
 
 Result<std::string> ResolveModelPath(const std::string& model) {
-  if (IsDirectory(model) || IsRegularFile(model)) return model;
+  if (IsDirectory(model) || (IsRegularFile(model) && model.ends_with(".json"))) return model;
+  if (IsRegularFile(model)) return NotFound(NoFolder(model));
   if (IsBundled(model)) {
     std::vector<std::string> tried;
     for (const fs::path& place : BundledPlaces(model)) {

@@ -53,6 +53,19 @@ TEST_F(HubCache, NearNamesAreSuggested) {
   EXPECT_EQ(far.error().message.find("did you mean"), std::string::npos);
 }
 
+TEST_F(HubCache, AFileInPlaceOfAFolderIsNamed) {
+  const auto message = [&](const std::string& name) {
+    const std::string file = (root_ / name).string();
+    Write(file, "x");
+    const auto found = ResolveModelPath(file);
+    return found ? "" : found.error().message;
+  };
+  EXPECT_NE(message("m-Q4.gguf").find("a GGUF file, which Latte does not read"), std::string::npos);
+  EXPECT_NE(message("model-1.safetensors").find("give the folder"), std::string::npos);
+  EXPECT_NE(message("notes.txt").find("found another file"), std::string::npos);
+  EXPECT_EQ(message("config.json"), "");
+}
+
 TEST_F(HubCache, ARevisionNamesARefOrACommit) {
   Write(root_ / "models--org--name/refs/refs/pr/1", "def456");
   Write(root_ / "models--org--name/snapshots/def456/config.json", "{}");

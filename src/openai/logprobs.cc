@@ -11,9 +11,7 @@
 #include "src/text/unicode/unicode.h"
 
 namespace latte {
-namespace {
 
-// A token whose bytes are not whole characters is written as its bytes: "bytes:\xe2\x80".
 std::string TokenText(const Tokenizer& tokenizer, int32_t id) {
   const std::string_view bytes = tokenizer.TokenBytes(id);
   if (ValidUtf8Prefix(bytes) == bytes.size()) return std::string(bytes);
@@ -22,6 +20,8 @@ std::string TokenText(const Tokenizer& tokenizer, int32_t id) {
     fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(byte));
   return out;
 }
+
+namespace {
 
 JsonOut ChatToken(const TokenLogprob& token, const Tokenizer& tokenizer) {
   JsonOut bytes = JsonOut::array();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "latte/request.h"
 
@@ -11,6 +12,9 @@
 #include "src/text/tokenizer.h"
 
 namespace latte {
+
+// The bytes of a token as text; if they are not whole characters, "bytes:\xe2\x80".
+std::string TokenText(const Tokenizer& tokenizer, int32_t id);
 
 // {"content": [{"token", "logprob", "bytes", "top_logprobs": […]}, …], "refusal": null} of
 // /v1/chat/completions.

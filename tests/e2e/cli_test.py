@@ -159,6 +159,15 @@ class Score(unittest.TestCase):
             by_file = json.loads(latte("score", "--ids-file", file.name, "--json").stdout)
         self.assertEqual(by_text["logprobs"], by_file["logprobs"])
 
+    def test_a_text_may_come_from_standard_input_or_a_pipe(self):
+        by_text = latte("score", "--text", "Once upon a time").stdout
+        self.assertEqual(latte("score", "--text", "-", stdin="Once upon a time\n").stdout, by_text)
+        ids = latte("score", "--ids", "1,2,3").stdout
+        self.assertEqual(latte("score", "--ids-file", "/dev/stdin", stdin="1,2,3\n").stdout, ids)
+        shell = ["bash", "-c", 'exec "$0" tokenize --file <(printf "Once upon")', LATTE]
+        by_pipe = subprocess.run(shell, capture_output=True, text=True, timeout=60)
+        self.assertEqual((by_pipe.stdout, by_pipe.stderr), (latte("tokenize", "--text", "Once upon").stdout, ""))
+
 
 class Tokenize(unittest.TestCase):
     def test_round_trip(self):
@@ -168,6 +177,13 @@ class Tokenize(unittest.TestCase):
         self.assertEqual(json.loads(latte("tokenize", "--decode", ids, "--json").stdout)["text"], text)
         self.assertEqual(done["count"], len(done["ids"]))
         self.assertEqual(latte("tokenize", stdin=text).stdout.strip(), ids)
+
+    def test_json_loses_no_byte(self):
+        text = "héllo 🙂"
+        tokens = json.loads(latte("tokenize", "--text", text, "--json").stdout)["tokens"]
+        parts = [re.sub(r"\\x(..)", lambda m: chr(int(m[1], 16)), t[6:]).encode("latin-1") if t.startswith("bytes:")
+                 else t.encode() for t in tokens]
+        self.assertEqual(b"".join(parts).decode(), text)
 
     def test_special_text_is_plain_unless_asked(self):
         text = "<｜begin▁of▁sentence｜>"
@@ -242,7 +258,16 @@ class BadInput(unittest.TestCase):
         self.refused("run", "no/such", "-p", "x", words=("no/such", "Hugging Face cache"))
         self.refused("inspect", "/no/such/folder", words=("/no/such/folder",))
         with tempfile.TemporaryDirectory() as empty:
-            self.refused("run", empty, "-p", "x", words=("config.json",))
+            self.refused("run", empty, "-p", "x", words=("config.json", "*.safetensors"))
+
+    def test_a_file_that_is_no_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, words in (("m.gguf", ("GGUF", "safetensors copy")), ("model.safetensors", ("give the folder",)),
+                                ("notes.txt", ("config.json", "another file"))):
+                file = pathlib.Path(folder) / name
+                file.write_text("x")
+                for command in (("run", file, "-p", "x"), ("inspect", file), ("tokenize", file, "--text", "x")):
+                    self.refused(*command, words=(name, *words))
 
     def test_environment(self):
         self.refused("run", "-p", "x", env={"LATTE_ISA": "sse"}, words=("LATTE_ISA", "avx2"))

@@ -24,12 +24,13 @@ def latte(*args, stdin="", env=()):
     return subprocess.run([LATTE, *map(str, args)], input=stdin, text=True, capture_output=True, timeout=300, env={**os.environ, **dict(env)})
 
 
-def in_terminal(columns, *args, seconds=120):
-    """Everything that a command writes to a terminal of this width."""
+def in_terminal(columns, *args, seconds=120, typed=b""):
+    """Everything that a command writes to a terminal of this width, where `typed` is typed."""
     pid, fd = pty.fork()
     if pid == 0:
         os.execve(LATTE, [LATTE, *map(str, args)], {**os.environ, "TERM": "xterm"})
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    os.write(fd, typed)
     seen, end = b"", time.monotonic() + seconds
     while select.select([fd], [], [], max(0, end - time.monotonic()))[0]:
         try:
@@ -114,6 +115,10 @@ class Terminals(unittest.TestCase):
         self.assertRegex(seen, r"prompt +\d+%")
         last = seen.rindex("prompt ")
         self.assertIn("\r\x1b[K", seen[last:])
+
+    def test_one_ctrl_d_ends_a_typed_prompt(self):
+        seen = in_terminal(80, "run", *GREEDY, typed=f"{PROMPT}\n\x04".encode(), seconds=30)
+        self.assertIn("a brave duck", seen)
 
     def test_short_jobs_show_nothing(self):
         self.assertNotIn("prompt", in_terminal(80, "run", "-p", PROMPT, *GREEDY))

@@ -345,7 +345,7 @@ std::string Instead(const std::string& dir) {
           "; the folder holds '{}', a copy for llama.cpp, which is not read: take the safetensors "
           "copy of the model",
           Printable(it->path().filename().string(), 60));
-  return "";
+  return "; expected a Hugging Face folder (config.json, tokenizer.json, *.safetensors)";
 }
 
 }  // namespace
