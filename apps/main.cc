@@ -49,10 +49,11 @@ int Report(const latte::Error& error, const std::string& command) {
 
 std::vector<latte::Command> AddCommands(const latte::FlagSet& app) {
   std::vector<latte::Command> out;
-  for (const auto& add : {latte::AddRun, latte::AddChat, latte::AddServe, latte::AddBatch,
-                          latte::AddPull, latte::AddInspect, latte::AddQuantize, latte::AddTokenize,
-                          latte::AddScore, latte::AddEval, latte::AddBench, latte::AddSimulate,
-                          latte::AddSynth, latte::AddCompletion, latte::AddHelp, latte::AddVersion})
+  for (const auto& add :
+       {latte::AddRun, latte::AddChat, latte::AddServe, latte::AddBatch, latte::AddPull,
+        latte::AddList, latte::AddInspect, latte::AddQuantize, latte::AddTokenize, latte::AddScore,
+        latte::AddEval, latte::AddBench, latte::AddSimulate, latte::AddSynth, latte::AddCompletion,
+        latte::AddHelp, latte::AddVersion})
     out.push_back(add(app));
   return out;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "apps/chat/message_reader.h"
 #include "apps/chat/parameters.h"
@@ -14,6 +15,8 @@
 #include "apps/flags/command.h"
 #include "apps/terminal/answer_printer.h"
 #include "apps/terminal/progress.h"
+#include "apps/terminal/screen.h"
+#include "apps/terminal/screen_text.h"
 #include "src/base/fields/suggest.h"
 
 namespace latte {
@@ -43,7 +46,14 @@ constexpr std::array kCommands = {
     ChatCommand{"/exit", "", "", &ChatLoop::Exit},
 };
 
-void Note(std::string_view text) { std::fputs(fmt::format("{}\n", text).c_str(), stderr); }
+// Words stay whole in a terminal.
+void Note(std::string_view text) {
+  const int columns = IsTerminal(STDERR_FILENO) ? ColumnsOf(STDERR_FILENO) : 0;
+  ScreenText shown({.columns = columns});
+  std::string lines = shown.Add(text);
+  lines += shown.Finish();
+  std::fputs(fmt::format("{}\n", columns > 0 ? lines : text).c_str(), stderr);
+}
 
 std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\n";
@@ -100,6 +110,7 @@ ChatLoop::ChatLoop(Conversation* chat, const Interrupts& interrupts, ChatLoopOpt
 Status ChatLoop::Run(LineSource* lines) {
   if (options_.interactive)
     Note(fmt::format("{}: type a message; /help lists commands, Ctrl-D leaves", options_.model));
+  takes_commands_ = true;
   MessageReader reader(lines);
   while (!exits_) {
     interrupts_.Take();  // discards one that arrived after the end of the answer
@@ -173,6 +184,8 @@ Status ChatLoop::Regenerate(const std::string& argument) {
   ChatParams params = chat_->params();
   ++params.sampling.seed;
   params.chosen.emplace("seed");
+  if (params.sampling.temperature == 0 && options_.interactive)
+    Note("[temperature is 0: the answer will be the same]");
   LATTE_RETURN_IF_ERROR(chat_->SetParams(std::move(params)));
   const Status answered = Answer(std::move(question));
   if (chat_->Messages().size() < before.size()) {
@@ -242,6 +255,7 @@ Status ChatLoop::Answer(std::string message) {
   Status printed;
   bool began = false;
   Progress progress("prompt", "tokens");
+  progress.Tick();
   const auto begin = [&] {
     progress.Clear();
     if (chat_->begins_in_thought()) printer.BeginInThought();
@@ -263,7 +277,9 @@ Status ChatLoop::Answer(std::string message) {
   if (!answer) {
     LATTE_RETURN_IF_ERROR(printer.Finish());
     Error error = std::move(answer).error();
-    if (error.code == Code::kExhausted) error.message += " (/reset or /undo forgets)";
+    if (error.code == Code::kExhausted)
+      error.message += takes_commands_ ? " (/reset or /undo forgets; --context sets the end)"
+                                       : " (--context sets the end)";
     return tl::unexpected(std::move(error));
   }
   LATTE_RETURN_IF_ERROR(printer.Finish());
@@ -281,11 +297,12 @@ void ChatLoop::NoteEnd(const ChatAnswer& answer) const {
     case ChatEnd::kStop:
       return;
     case ChatEnd::kLength:
-      return Note(fmt::format("[cut after {} tokens; -n sets how many]", answer.generated_tokens));
+      return Note(fmt::format("[cut after {} tokens; -n sets how many{}]", answer.generated_tokens,
+                              takes_commands_ ? ", here /set max_tokens" : ""));
     case ChatEnd::kContextFull:
-      return Note(
-          fmt::format("[cut: the context of {} tokens is full; /reset forgets the conversation]",
-                      options_.context));
+      return Note(fmt::format("[cut: the context of {} tokens is full; --context sets it{}]",
+                              options_.context,
+                              takes_commands_ ? ", /reset forgets the conversation" : ""));
     case ChatEnd::kCancelled:
       return Note(answer.generated_tokens == 0 ? "[stopped before the answer began; not kept]"
                                                : "[stopped; the text so far is kept]");

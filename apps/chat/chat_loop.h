@@ -60,6 +60,7 @@ class ChatLoop {
   ChatLoopOptions options_;
   bool output_lost_ = false;
   bool exits_ = false;
+  bool takes_commands_ = false;
   std::optional<ChatAnswer> last_;
   std::set<std::string> noted_;  // notes that were shown already
 };

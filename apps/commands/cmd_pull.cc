@@ -25,6 +25,7 @@ struct PullFlags {
   int retries = 5;
   double timeout = 30;
   bool dry_run = false;
+  bool any_model = false;
   bool quiet = false;
   bool json = false;
 };
@@ -41,6 +42,7 @@ Result<PullRequest> RequestOf(const PullFlags& flags) {
   if (!name.revision.empty()) out.revision = name.revision;
   out.selection = {flags.include, flags.exclude};
   out.dry_run = flags.dry_run;
+  out.any_model = flags.any_model;
   out.download.connections = flags.connections;
   out.download.retry.retries = flags.retries;
   return out;
@@ -136,6 +138,9 @@ Command AddPull(const FlagSet& app) {
   sub.Add("--exclude", flags->exclude, "no files that match; a shell pattern, repeatable")
       .OneValueEach();
   sub.AddSwitch("--dry-run", flags->dry_run, "list files and sizes, download nothing");
+  sub.AddSwitch(
+      "--any-model", flags->any_model,
+      "also a model that Latte does not run; otherwise its config.json ends the download");
   sub.Add("--connections", flags->connections,
           "connections, each with a range of a file (default: 4)")
       .Range(1, 32);

@@ -152,6 +152,8 @@ class AnswerView {
 
   // Text is printed as soon as later tokens cannot change it.
   Result<Completion> Answer(Request request) {
+    progress_.Show(0, prompt_tokens_);
+    progress_.Tick();
     LATTE_ASSIGN_OR_RETURN(Completion answer,
                            Complete(engine_, std::move(request), [&](const TokenEvent* event) {
                              if (event == nullptr)

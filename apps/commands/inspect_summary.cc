@@ -91,7 +91,7 @@ class Summary {
     const int64_t largest = Int("largest_context_here");
     Line("here", fmt::format("{} of memory: {}", BytesText(Int("machine_memory_bytes")),
                              largest == 0 ? "the model does not fit"
-                                          : fmt::format("at most {} tokens of context",
+                                          : fmt::format("room for about {} tokens of context",
                                                         Thousands(largest))));
   }
 

@@ -39,6 +39,7 @@ Command AddBench(const FlagSet& app);
 Command AddSynth(const FlagSet& app);
 Command AddQuantize(const FlagSet& app);
 Command AddPull(const FlagSet& app);
+Command AddList(const FlagSet& app);
 Command AddSimulate(const FlagSet& app);
 Command AddCompletion(const FlagSet& app);
 Command AddHelp(const FlagSet& app);

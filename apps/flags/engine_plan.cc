@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "src/base/limits/memory.h"
 #include "src/checkpoint/safetensors/safetensors.h"
 #include "src/checkpoint/weight_memory.h"
@@ -18,6 +20,14 @@ Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& fi
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
                          ResolveOptions(options, files.config, machine, room));
   const EngineOptions& resolved = settings.options;
+  const int64_t asked = std::min(options.max_tokens, files.config.max_position);
+  if (resolved.max_tokens < asked)
+    return InvalidArgument(fmt::format(
+        "--context: expected at most {} tokens, which the cache holds here, found {}; give a "
+        "smaller one, or make room: --cache-dtype fp8, fewer --max-sequences, a smaller copy of "
+        "the weights{}",
+        resolved.max_tokens, options.max_tokens,
+        options.cache_bytes > 0 ? ", a larger --cache-bytes" : ""));
   return MemoryPlan{
       .available_bytes = room.available_bytes,
       .weight_bytes = room.weight_bytes,

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kShort = 2;      // seconds of a job that shows nothing
 constexpr double kCertain = 0.3;  // seconds before an estimate is worth something
+constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kUpdate = std::chrono::milliseconds(100);
 constexpr auto kSparse = std::chrono::seconds(30);
 constexpr size_t kUnlimited = 200;
@@ -43,9 +44,24 @@ bool Progress::IsShort(double seconds, int64_t done, int64_t total) const {
   return seconds * static_cast<double>(total) / static_cast<double>(done) < kShort;
 }
 
+void Progress::Tick() {
+  if (quiet_ || !updates_) return;
+  ticker_ = std::jthread([this](const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!stopped_.wait_for(lock, stop, kTick, [&] { return stop.stop_requested(); }))
+      if (total_ > 0) ShowLocked(done_, total_, {});
+  });
+}
+
 void Progress::Show(int64_t done, int64_t total, std::string_view extra) {
   if (quiet_) return;
   const std::lock_guard lock(mutex_);
+  done_ = done;
+  total_ = total;
+  ShowLocked(done, total, extra);
+}
+
+void Progress::ShowLocked(int64_t done, int64_t total, std::string_view extra) {
   const auto now = Clock::now();
   const double seconds = std::chrono::duration<double>(now - start_).count();
   rate_.Add(seconds, done);
@@ -71,6 +87,7 @@ void Progress::ClearLine() {
 void Progress::Clear() {
   const std::lock_guard lock(mutex_);
   ClearLine();
+  total_ = 0;  // until the next Show
 }
 
 void Progress::Note(const std::string& text) {

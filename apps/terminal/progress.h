@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "src/hub/progress_text.h"
@@ -20,6 +22,9 @@ class Progress {
   explicit Progress(std::string what, std::string noun = "", bool quiet = false);
   ~Progress();  // as End
 
+  // From now on the last state is shown again every second: also a job whose first step is long shows something.
+  // Threads that must not receive signals start after they are blocked; this starts one.
+  void Tick();
   // `extra` goes to the end of the line.
   void Show(int64_t done, int64_t total, std::string_view extra = {});
   // "latte: note: …" above the line.
@@ -31,6 +36,7 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
+  void ShowLocked(int64_t done, int64_t total, std::string_view extra);
   bool IsShort(double seconds, int64_t done, int64_t total) const;
   void ClearLine();
 
@@ -44,6 +50,10 @@ class Progress {
   TransferRate rate_;
   bool amid_line_ = false;
   bool ended_ = false;
+  int64_t done_ = 0;
+  int64_t total_ = 0;
+  std::condition_variable_any stopped_;
+  std::jthread ticker_;  // last: it ends before the others are destroyed
 };
 
 // Prints notes for the user, one per line.

@@ -126,6 +126,15 @@ std::string WhyMissing(const std::string& path) {
   return there ? "neither a folder nor a regular file" : error ? error.message() : "no such folder";
 }
 
+// For a name that is neither a folder nor a repository: the model that may be meant, or where to look.
+std::string NextStep(const std::string& model) {
+  if (model.find_first_of(" \n") != std::string::npos) return "; a prompt is given with -p";
+  for (const std::string& repo : CachedRepos())
+    if (repo.ends_with("/" + model)) return fmt::format("; did you mean {}?", repo);
+  const std::string meant = DidYouMean(model, KnownModels(model));
+  return meant.empty() ? "; `latte list` shows the models that are here" : meant;
+}
+
 // The error for a file in the place of a folder.
 std::string NoFolder(const std::string& file) {
   const std::string expected = fmt::format(
@@ -162,7 +171,7 @@ Result<std::string> ResolveModelPath(const std::string& model) {
       fmt::format("model '{}': expected a Hugging Face folder, a repository id (org/name or "
                   "org/name@revision) in the local cache, "
                   "tiny or tiny-sparse, found {}{}",
-                  model, WhyMissing(model), DidYouMean(model, KnownModels(model))));
+                  model, WhyMissing(model), NextStep(model)));
 }
 
 std::vector<std::string> BundledModels() { return {std::begin(kBundled), std::end(kBundled)}; }

@@ -1,10 +1,15 @@
 #include "src/hub/pull.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include <fmt/format.h>
 
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/checkpoint/config/model_family.h"
+#include "src/checkpoint/config/quant_config.h"
 #include "src/hub/files/disk.h"
 #include "src/hub/net/url.h"
 #include "src/hub/progress_text.h"
@@ -97,6 +102,36 @@ Status Fetch(const HubEnvironment& hub, const PullRequest& request, const RepoFo
                           status.error().message, BytesText(kept), BytesText(total)));
 }
 
+// Refuses a model that Latte does not run before its weights are downloaded. A repository without config.json, or
+// with another kind of it, is none of its business.
+Status CheckModel(const RepoFolder& folder, const std::vector<HubFile>& files,
+                  const std::string& repo) {
+  constexpr int64_t kMaxBytes = 16 << 20;
+  const auto config = std::find_if(files.begin(), files.end(),
+                                   [](const HubFile& file) { return file.path == "config.json"; });
+  if (config == files.end()) return {};
+  LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(folder.Blob(*config), kMaxBytes));
+  const Status known = Json::Parse(text, "config.json").and_then([](const Json& json) {
+    return FindModelFamily(json).and_then([&](const ModelFamily*) -> Status {
+      return ParseQuantConfig(json).map([](const QuantConfig&) {});
+    });
+  });
+  if (known) return {};
+  return Fail(known.error().code,
+              fmt::format("{}: Latte does not run this model: {}. Its weights were not downloaded; "
+                          "--any-model downloads them",
+                          repo, known.error().message));
+}
+
+Status FetchConfig(const HubEnvironment& hub, const PullRequest& request, const RepoFolder& folder,
+                   const Listing& listing, std::vector<HubFile> files, const HttpFactory& http,
+                   std::atomic<bool>& stop, PullEvents events) {
+  std::erase_if(files, [](const HubFile& file) { return file.path != "config.json"; });
+  events.progress = [](int64_t, int64_t) {};
+  LATTE_RETURN_IF_ERROR(Fetch(hub, request, folder, listing, files, http, stop, events));
+  return CheckModel(folder, files, request.repo);
+}
+
 }  // namespace
 
 Result<PullPlan> Pull(const HubEnvironment& hub, const PullRequest& request,
@@ -121,6 +156,8 @@ Result<PullPlan> Pull(const HubEnvironment& hub, const PullRequest& request,
   PullPlan plan = PlanOf(listing, files, folder);
   events.planned(plan);
   LATTE_RETURN_IF_ERROR(CheckRoom(folder.path(), plan.missing));
+  if (!request.any_model)
+    LATTE_RETURN_IF_ERROR(FetchConfig(hub, request, folder, listing, files, http, stop, events));
   LATTE_RETURN_IF_ERROR(Fetch(hub, request, folder, listing, files, http, stop, events));
   LATTE_RETURN_IF_ERROR(folder.Publish(listing, files, request.revision));
   return plan;

@@ -15,7 +15,8 @@ struct PullRequest {
   std::string repo;               // "org/name"
   std::string revision = "main";  // a branch, a tag or a commit
   Selection selection;
-  bool dry_run = false;  // ends after the plan
+  bool dry_run = false;    // ends after the plan
+  bool any_model = false;  // also a model that Latte does not run
   DownloadOptions download;
 };
 
@@ -38,9 +39,10 @@ struct PullEvents {
   std::function<bool()> interrupted;  // asked often; true: end, and leave what can be continued
 };
 
-// Lists the repository, chooses files, downloads what is missing, verifies it and publishes the
-// snapshot. One process at a time downloads a repository; others wait. Errors: of FaultOfStatus and
-// FaultOfNet, ParseListing, SelectFiles, CheckRoom and Download::Run.
+// Lists the repository, chooses files, downloads what is missing, config.json first, verifies it and
+// publishes the snapshot. One process at a time downloads a repository; others wait. Errors: of FaultOfStatus and
+// FaultOfNet, ParseListing, SelectFiles, CheckRoom and Download::Run; kUnsupported for a model that Latte does not
+// run, after config.json.
 [[nodiscard]] Result<PullPlan> Pull(const HubEnvironment& hub, const PullRequest& request,
                                     const HttpFactory& http, std::atomic<bool>& stop,
                                     const PullEvents& events);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "src/base/fields/fields.h"
+#include "src/base/fields/suggest.h"
 #include "src/openai/neutral_fields.h"
 
 namespace latte {
@@ -226,6 +227,17 @@ bool Absent(OpenAiEndpoint endpoint, std::string_view name) {
   return endpoint == OpenAiEndpoint::kChat && name == "echo";
 }
 
+// The names of the fields that have an effect, for suggestions. `messages` and `prompt` are read elsewhere.
+std::vector<std::string> FieldNames() {
+  std::vector<std::string> names = {"messages", "prompt"};
+  for (const BodyField& field : kFields) names.emplace_back(field.name);
+  const auto add = [&](const Field& field, auto&&...) { names.emplace_back(JsonKey(field)); };
+  SamplingParams::VisitFields(add);
+  StopConditions::VisitFields(add);
+  Request::VisitFields(add);
+  return names;
+}
+
 std::optional<Status> ReadField(OpenAiEndpoint endpoint, const std::string& name, const Json& value,
                                 OpenAiFields* fields) {
   if (const BodyField* field = FindField(endpoint, name)) return field->read(value, *fields);
@@ -249,8 +261,9 @@ Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body, OpenAiFields*
   return body.ForEachMember([&](const std::string& name, const Json& value) -> Status {
     if (!body.Find(name)) return {};  // null
     if (const auto read = ReadField(endpoint, name, value, fields)) return *read;
-    return InvalidArgument(
-        fmt::format("{}: {} has no such field here; leave it out", value.path(), Url(endpoint)));
+    return InvalidArgument(fmt::format("{}: {} has no such field here; leave it out{}",
+                                       value.path(), Url(endpoint),
+                                       DidYouMean(name, FieldNames())));
   });
 }
 

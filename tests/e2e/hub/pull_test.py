@@ -111,12 +111,12 @@ class Layout(PullCase):
     def test_a_newer_commit_shares_blobs(self):
         hub = self.hub()
         self.pull(hub)
-        hub.commit, hub.files["config.json"] = "f" * 40, b"{}"
+        hub.commit, hub.files["config.json"] = "f" * 40, b'{"model_type": "deepseek_v2"}'
         before = len(hub.asked("storage"))
         self.assertEqual(self.pull(hub).returncode, 0)
         self.assertEqual(len(hub.asked("storage")), before)
         self.assertEqual((self.repo / "refs/main").read_text(), "f" * 40)
-        self.assertEqual(self.snapshot("f" * 40)["config.json"], b"{}")
+        self.assertEqual(self.snapshot("f" * 40)["config.json"], b'{"model_type": "deepseek_v2"}')
         self.assertEqual(self.snapshot()["config.json"], FILES["config.json"])
 
     def test_include_exclude_and_dry_run(self):
@@ -311,6 +311,18 @@ class Lies(PullCase):
                 hub.edit_listing = lambda listing, change=change: listing | {
                     "siblings": [listing["siblings"][0] | change] + listing["siblings"][1:]}
                 self.assert_refused(self.pull(hub), "listing of org/model", code=2)
+
+    def test_a_model_that_latte_does_not_run(self):
+        for config, word in ((b'{"model_type": "llama"}', "'llama' is not supported"), (b"{}", "config.json"),
+                             (b'{"model_type": "deepseek_v3", "quantization_config": {"quant_method": "bitsandbytes"}}', "bitsandbytes"),
+                             (b"no JSON", "config.json")):
+            with self.subTest(config):
+                self.setUp()
+                hub = self.hub({**FILES, "config.json": config})
+                done = self.pull(hub)
+                self.assert_refused(done, word, "--any-model", code=None)
+                self.assertFalse([path for path in hub.asked("storage")], "weights were downloaded")
+                self.assertEqual(self.pull(hub, "--any-model").returncode, 0)
 
     def test_a_repository_without_safetensors(self):
         hub = self.hub({"config.json": b"{}", "model.Q4_K_M.gguf": b"GGUF"})

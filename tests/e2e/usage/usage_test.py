@@ -3,12 +3,14 @@
 
 Usage: usage_test.py LATTE_BINARY.
 """
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -97,6 +99,28 @@ class Usage(unittest.TestCase):
         texts = {latte(*args).stdout for args in (["--version"], ["-V"], ["-v"], ["version"])}
         self.assertEqual(len(texts), 1)
         self.assertRegex(texts.pop(), r"\Alatte \d")
+
+    def test_list_shows_what_is_here(self):
+        with tempfile.TemporaryDirectory() as home:
+            folder = pathlib.Path(home) / "hub/models--org--Small-Chat/snapshots/main"
+            folder.parent.mkdir(parents=True)
+            shutil.copytree(ROOT / "models/tiny", folder)
+            env = {"HF_HOME": home, "HF_HUB_CACHE": ""}
+            self.assertRegex(latte("list", env=env).stdout, r"(?m)^tiny +11\.\d+ MB  deepseek_v3$")
+            self.assertRegex(latte("list", env=env).stdout, r"(?m)^org/Small-Chat +11\.\d+ MB  deepseek_v3$")
+            models = json.loads(latte("list", "--json", env=env).stdout)["models"]
+            self.assertEqual([model["model"] for model in models], ["tiny", "tiny-sparse", "org/Small-Chat"])
+            (folder / "config.json").write_text("{}")
+            self.assertIn("not a model that Latte runs", latte("list", env=env).stdout)
+            self.assertIn("did you mean org/Small-Chat?", latte("run", "Small-Chat", "-p", "x", env=env).stderr)
+            self.assertIn("`latte list`", latte("run", "elephant", "-p", "x", env=env).stderr)
+        self.assertIn("a prompt is given with -p", latte("run", "Once upon a time").stderr)
+
+    def test_a_context_that_does_not_fit_is_refused(self):
+        for flags in (["--dry-run"], []):
+            self.refused("serve", "tiny", "--cache-bytes", "1M", "--context", 4096, "--port", 0, *flags,
+                         words=("--context: expected at most", "4096", "--cache-dtype fp8", "--cache-bytes"))
+        self.assertEqual(latte("serve", "tiny", "--cache-bytes", "1M", "--dry-run").returncode, 0)
 
     def test_usual_names_and_spellings(self):
         run = ["run", "-p", "Once upon a time", "--seed", 3]
