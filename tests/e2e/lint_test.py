@@ -100,6 +100,14 @@ class Lint(unittest.TestCase):
         self.write("bench/notebook/a.md", "![lost](../../docs/plots/lost.svg)\n")
         self.refused("check_docs.py", "docs/plots/lost.svg: no page shows it")
 
+    def test_every_page_is_on_a_shelf(self):
+        self.write("src/a.h", "")
+        self.write("ARCHITECTURE.md", "```text\nlatte/\n├── src/\n```\n")
+        self.write("docs/README.md", "[a](a.md)\n")
+        self.write("docs/a.md", "")
+        self.write("docs/b/c.md", "")
+        self.refused("check_docs.py", "docs/b/c.md: docs/README.md does not list it")
+
 
 if __name__ == "__main__":
     SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
