@@ -42,7 +42,7 @@ void Say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 struct Chosen {
   EngineOptions engine;
   ServeOptions serve;
-  bool drawn_seed = false;  // serve.seed is random: no user asked for it
+  bool drawn_seed = false;  // serve.seed is random: no flag, variable or file sets it
 };
 
 // Seeds made of `first` and the number of earlier calls. Thread-safe.

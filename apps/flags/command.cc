@@ -164,7 +164,8 @@ Result<std::string> ReadStream(std::FILE* stream, const std::string& name) {
     out.append(buffer, n);
     if (static_cast<int64_t>(out.size()) > kMaxTextBytes)
       return Corrupt(fmt::format("{}: expected at most {} bytes, found more", name, kMaxTextBytes));
-    if (std::feof(stream) != 0) break;  // a terminal would be asked for more, after Ctrl-D
+    if (std::feof(stream) != 0)
+      break;  // after Ctrl-D, another read would wait for a terminal again
   }
   if (std::ferror(stream) != 0)
     return Fail(Code::kUnavailable, fmt::format("{}: cannot be read", name));

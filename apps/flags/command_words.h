@@ -16,8 +16,8 @@ struct CheckedWords {
   // own: "-n=2", "-n2" and "--max_new_tokens=2" become "-n", "2" and "--max-new-tokens", "2".
   std::vector<std::string> words;
   const CommandInfo* command = nullptr;  // that the words name, or the program itself
-  bool help = false;                     // asked for
-  bool version = false;                  // asked for
+  bool help = false;                     // --help was given
+  bool version = false;                  // --version was given
   bool incomplete = false;               // `command` needs a command after it, and none is there
 };
 

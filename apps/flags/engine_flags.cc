@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -84,7 +85,18 @@ void WarnIfUnused(const StructFlags<EngineOptions>& flags, const ConfigFile& fil
 
 }  // namespace
 
+// The variable of --context had another name, which must not be ignored in silence.
+Status RefuseFormerVariable() {
+  const auto is_set = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  if (!is_set("LATTE_MAX_TOKENS") || is_set("LATTE_CONTEXT")) return {};
+  return InvalidArgument("LATTE_MAX_TOKENS: expected LATTE_CONTEXT, its present name");
+}
+
 Result<EngineOptions> EngineFlags::Options(const std::string& model, const ConfigFile& file) const {
+  LATTE_RETURN_IF_ERROR(RefuseFormerVariable());
   EngineOptions out = flags_.values;
   out.model = model;
   LATTE_RETURN_IF_ERROR(flags_.Apply(out, file));

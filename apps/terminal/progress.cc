@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -46,11 +47,15 @@ bool Progress::IsShort(double seconds, int64_t done, int64_t total) const {
 
 void Progress::Tick() {
   if (quiet_ || !updates_) return;
-  ticker_ = std::jthread([this](const std::stop_token& stop) {
+  const auto tick = [this](const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (!stopped_.wait_for(lock, stop, kTick, [&] { return stop.stop_requested(); }))
       if (total_ > 0) ShowLocked(done_, total_, {});
-  });
+  };
+  try {
+    ticker_ = std::jthread(tick);
+  } catch (const std::system_error&) {  // no thread is free: progress alone needs none
+  }
 }
 
 void Progress::Show(int64_t done, int64_t total, std::string_view extra) {

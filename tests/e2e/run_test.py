@@ -116,6 +116,15 @@ class Terminals(unittest.TestCase):
         last = seen.rindex("prompt ")
         self.assertIn("\r\x1b[K", seen[last:])
 
+    def test_a_long_first_step_shows_progress_too(self):
+        prompt = PROMPT + ". Ann had a red ball." * 150
+        os.environ["LATTE_ISA"] = "ref"
+        try:
+            seen = in_terminal(200, "run", "-p", prompt, "--no-echo", "-n", 2, "--max-batch-tokens", 0)
+        finally:
+            del os.environ["LATTE_ISA"]
+        self.assertRegex(seen, r"prompt +0%")
+
     def test_one_ctrl_d_ends_a_typed_prompt(self):
         seen = in_terminal(80, "run", *GREEDY, typed=f"{PROMPT}\n\x04".encode(), seconds=30)
         self.assertIn(latte("run", "-p", PROMPT, *GREEDY).stdout.strip(), seen)

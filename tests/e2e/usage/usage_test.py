@@ -116,6 +116,12 @@ class Usage(unittest.TestCase):
             self.assertIn("`latte list`", latte("run", "elephant", "-p", "x", env=env).stderr)
         self.assertIn("a prompt is given with -p", latte("run", "Once upon a time").stderr)
 
+    def test_the_former_variable_of_context_is_refused(self):
+        done = latte("run", "-p", "x", "-n", 1, env={"LATTE_MAX_TOKENS": "100"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("LATTE_CONTEXT", done.stderr)
+        self.assertEqual(latte("run", "-p", "x", "-n", 1, env={"LATTE_MAX_TOKENS": "100", "LATTE_CONTEXT": "100"}).returncode, 0)
+
     def test_a_context_that_does_not_fit_is_refused(self):
         for flags in (["--dry-run"], []):
             self.refused("serve", "tiny", "--cache-bytes", "1M", "--context", 4096, "--port", 0, *flags,
