@@ -15,6 +15,7 @@ import contextlib
 import http.client
 import os
 import pathlib
+import re
 import signal
 import socket
 import statistics
@@ -154,13 +155,14 @@ class Rounds:
     @staticmethod
     def fail(fault, culprit, ranks, old, streams, server, hosts):
         lines = len(server.lines)
-        name = hosts.names[1] if fault == "cut" else f"rank {culprit}"
+        # Whichever daemon notices a cut first: Open MPI names the host, or only says that a daemon is gone, and the front names a rank.
+        name = re.compile(f"{hosts.names[1]}|rank [0-9]+ is lost" if fault == "cut" else f"rank {culprit}")
         at = {}
 
         def watch(key, condition):
             at[key] = time.monotonic() - began if until(condition, 60) else float("inf")
 
-        conditions = {"named": lambda: any(name in line for line in server.lines[lines:]),
+        conditions = {"named": lambda: any(name.search(line) for line in server.lines[lines:]),
                       "gone": lambda: not any(is_there(number) for number in old),
                       "ended": lambda: not any(stream.is_alive() for stream in streams)}
         began = time.monotonic()
