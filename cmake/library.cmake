@@ -14,7 +14,10 @@ set_target_properties(latte_shared PROPERTIES
 target_compile_features(latte_shared INTERFACE cxx_std_20)
 target_include_directories(latte_shared INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(latte_shared PUBLIC tl::expected PRIVATE latte_flags latte_engine)
+# The C++ headers include tl/expected.hpp, the C header does not: an installed target does without.
+target_link_libraries(latte_shared
+  PUBLIC $<BUILD_INTERFACE:tl::expected> $<INSTALL_INTERFACE:$<TARGET_NAME_IF_EXISTS:tl::expected>>
+  PRIVATE latte_flags latte_engine)
 target_link_options(latte_shared PRIVATE -Wl,--version-script=${LATTE_EXPORTS})
 
 install(TARGETS latte_shared EXPORT latte LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 STD_OR_OURS = re.compile(r"<[a-z_0-9]+(\.h)?>|\"latte/([a-z_]+\.h)\"|<tl/expected\.hpp>")
 BUILD = CMAKE = CC = CXX = None
 FLAGS = ""
+NO_EXPECTED = "-DCMAKE_DISABLE_FIND_PACKAGE_tl-expected=ON"
 
 
 def run(*command, cwd, **env):
@@ -43,12 +44,12 @@ class Package(unittest.TestCase):
     def tearDownClass(cls):
         cls.scratch.cleanup()
 
-    def build_with_cmake(self, example):
-        source = self.dir / example
+    def build_with_cmake(self, example, *definitions):
+        source = pathlib.Path(tempfile.mkdtemp(dir=self.dir)) / example
         shutil.copytree(ROOT / "examples" / example, source)
         run(CMAKE, "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
             f"-DCMAKE_C_COMPILER={CC}", f"-DCMAKE_CXX_COMPILER={CXX}", f"-DCMAKE_C_FLAGS={FLAGS}",
-            f"-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror {FLAGS}", cwd=self.dir)
+            f"-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror {FLAGS}", *definitions, cwd=self.dir)
         run(CMAKE, "--build", source / "build", cwd=self.dir)
         return source / "build" / example
 
@@ -82,7 +83,19 @@ class Package(unittest.TestCase):
         self.assertGreater(len(answers[1].split()), 20)
 
     def test_hello_c_by_find_package(self):
-        self.assertIn("Once upon a time", run(self.build_with_cmake("hello_c"), cwd=self.dir))
+        for definitions in ([], [NO_EXPECTED]):
+            with self.subTest(definitions):
+                self.assertIn("Once upon a time", run(self.build_with_cmake("hello_c", *definitions), cwd=self.dir))
+
+    def test_a_cpp_program_is_told_what_it_lacks(self):
+        with self.assertRaisesRegex(AssertionError, r"(?s)C\+\+\s+headers\s+need\s+tl-expected\s+\(Debian:\s+libexpected-dev\)"):
+            self.build_with_cmake("hello_engine", NO_EXPECTED)
+        source = self.dir / "without_component"
+        source.mkdir()
+        (source / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.16)\nproject(without_component LANGUAGES CXX)\nfind_package(latte REQUIRED)\n")
+        self.assertIn("need tl-expected", run(CMAKE, "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+                                              NO_EXPECTED, cwd=self.dir))
 
     def test_a_version_newer_than_this_is_not_found(self):
         source = self.dir / "refused"
