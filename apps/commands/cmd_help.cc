@@ -1,13 +1,11 @@
-// latte help and latte version.
+// latte help.
+#include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "apps/flags/command.h"
 #include "apps/flags/command_words.h"
 #include "apps/flags/pages/help_page.h"
 #include "apps/flags/pages/man_page.h"
-#include "src/grammar/grammar.h"
 
 #ifndef LATTE_VERSION
 #error "the build passes LATTE_VERSION"
@@ -34,24 +32,12 @@ Status HelpCommand(const HelpFlags& flags) {
 
 }  // namespace
 
-Status PrintVersion() {
-  const std::string_view grammar = GrammarLibrary();
-  return Print(fmt::format(
-      "latte " LATTE_VERSION "\nconstrained answers: {}\n",
-      grammar.empty() ? std::string("not in this build (make grammar)") : std::string(grammar)));
-}
-
 Command AddHelp(const FlagSet& app) {
   auto flags = std::make_shared<HelpFlags>(HelpFlags{app, {}, false});
   const FlagSet sub = app.AddCommand("help", "Help for a command");
   sub.Add("COMMAND", flags->command, "a command, such as run or bench model");
   sub.AddSwitch("--man", flags->man, "the man page, as roff");
   return {sub, [flags] { return HelpCommand(*flags); }};
-}
-
-Command AddVersion(const FlagSet& app) {
-  const FlagSet sub = app.AddCommand("version", "The version, and what this build can do");
-  return {sub, [] { return PrintVersion(); }};
 }
 
 }  // namespace latte

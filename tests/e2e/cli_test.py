@@ -331,7 +331,9 @@ class Help(unittest.TestCase):
     def test_version_and_help(self):
         version = (ROOT / "VERSION").read_text().strip()
         self.assertRegex(latte("--version").stdout,
-                         rf"\Alatte {re.escape(version)}\nconstrained answers: (xgrammar [0-9.]+|not in this build .*)\n\Z")
+                         rf"\Alatte {re.escape(version)}\n(commit: [0-9a-f]{{12,}}( with changes)?\n)?compiler: .*\d.*\n"
+                         r"instruction sets: ref, avx2.*; here: \w+\n"
+                         r"constrained answers: (xgrammar [0-9.]+|not in this build .*)\n\Z")
         text = latte("--help").stdout
         for name in ("run", "chat", "score", "inspect", "tokenize", "tiny"):
             self.assertIn(name, text)

@@ -62,7 +62,13 @@ class OldProcessors(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_nehalem_does_what_needs_no_kernels(self):
-        self.assertEqual(latte("--version", cpu="Nehalem").returncode, 0)
+        done = latte("--version", cpu="Nehalem")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"instruction sets: ref, avx2, .*; here: .*lacks AVX2")
+
+    def test_version_names_the_set_that_is_used(self):
+        self.assertIn("; here: avx2\n", latte("--version", isa="avx2").stdout)
+        self.assertIn("; here: ref\n", latte("--version", isa="ref").stdout)
 
 
 if __name__ == "__main__":
