@@ -24,14 +24,15 @@ std::vector<std::pair<std::string, Flag>> RemoteFlags::AddOthers(const FlagSet& 
   std::vector<std::pair<std::string, Flag>> out;
   const FlagSet server = app.Group("Server");
   const auto add = [&](const std::string& name, const std::string& names, std::string& value,
-                       const std::string& help) {
-    out.emplace_back(name, server.Add(names, value, help));
+                       const std::string& help) -> Flag& {
+    return out.emplace_back(name, server.Add(names, value, help)).second;
   };
   add("--model", "-m,--model", model, "model of the server (default: the first one that it lists)");
   add("--api-key", "--api-key", api_key,
       "key for the server (default: $LATTE_API_KEY, else $OPENAI_API_KEY)");
   add("--ca-file", "--ca-file", ca_file,
-      "PEM file of certificates to trust, for https (default: the system's)");
+      "PEM file of certificates to trust, for https (default: the system's)")
+      .Value("FILE");
   return out;
 }
 

@@ -39,6 +39,22 @@ std::vector<std::string> NamesOf(const CommandInfo& command) {
   return out;
 }
 
+// The long names of its options.
+std::vector<std::string> LongNamesOf(const CommandInfo& command) {
+  std::vector<std::string> out = NamesOf(command);
+  std::erase_if(out, [](const std::string& name) { return !name.starts_with("--"); });
+  return out;
+}
+
+// `program`, with the commands as the choices of `latte help COMMAND`.
+CommandInfo WithCommandsAsChoices(CommandInfo program) {
+  const std::string commands = fmt::format("{}", fmt::join(WordsOf(program), "|"));
+  for (CommandInfo& command : program.commands)
+    for (OptionInfo& option : command.options)
+      if (option.positional() && option.names.front() == "COMMAND") option.value = commands;
+  return program;
+}
+
 // The first argument, or null.
 const OptionInfo* Argument(const CommandInfo& command) {
   for (const OptionInfo& option : command.options)
@@ -98,11 +114,17 @@ std::string BashOption(const OptionInfo& option) {
   return fmt::format("        {}) {} ;;\n", names, action);
 }
 
+// The case of a command that needs a command after it.
+std::string BashCommands(const CommandInfo& command) {
+  std::vector<std::string> words = WordsOf(command);
+  for (std::string& name : LongNamesOf(command)) words.push_back(std::move(name));
+  return fmt::format("    {})\n      _latte_words {} ;;\n", Quoted(command.name),
+                     Quoted(fmt::format("{}", fmt::join(words, " "))));
+}
+
 std::string BashCommand(const CommandInfo& command) {
+  if (!command.commands.empty()) return BashCommands(command);
   std::string out = fmt::format("    {})\n", Quoted(command.name));
-  if (!command.commands.empty())
-    return out + fmt::format("      _latte_words {} ;;\n",
-                             Quoted(fmt::format("{}", fmt::join(WordsOf(command), " "))));
   std::string values;
   for (const OptionInfo& option : command.options)
     if (!option.positional() && !option.value.empty()) values += BashOption(option);
@@ -130,11 +152,7 @@ std::string BashScript(const CommandInfo& program) {
           "  if [[ $command == {0} ]] && ((COMP_CWORD > 2)); then "
           "command=\"{0} ${{COMP_WORDS[2]}}\"; fi\n",
           command->name);
-  out += "  case \"$command\" in\n";
-  std::vector<std::string> first = WordsOf(program);
-  first.insert(first.end(), {"--help", "--version"});
-  out +=
-      fmt::format("    '') _latte_words {} ;;\n", Quoted(fmt::format("{}", fmt::join(first, " "))));
+  out += "  case \"$command\" in\n" + BashCommands(program);
   for (const CommandInfo* command : AllCommands(program)) out += BashCommand(*command);
   return out + "  esac\n}\ncomplete -F _latte latte\n";
 }
@@ -177,7 +195,9 @@ std::string ZshOption(const OptionInfo& option) {
     // The names of an option exclude each other, unless it may be repeated.
     const std::string before =
         option.repeatable ? "*" : fmt::format("({})", fmt::join(option.names, " "));
-    std::string spec = fmt::format("{}{}[{}]", before, name, ZshText(option.help));
+    // "=": the value may follow after "=", "+": without a blank.
+    const char* with_value = option.value.empty() ? "" : name.starts_with("--") ? "=" : "+";
+    std::string spec = fmt::format("{}{}{}[{}]", before, name, with_value, ZshText(option.help));
     if (!option.value.empty()) spec += fmt::format(":{}:{}", message, ZshAction(option));
     if (!out.empty()) out += ' ';
     out += Quoted(spec);
@@ -202,7 +222,9 @@ void AppendZsh(const CommandInfo& command, std::string* out) {
     *out += "  _arguments" + options + "\n}\n";
     return;
   }
-  *out += "  local context state line\n  typeset -A opt_args\n  local -a commands\n  commands=(\n";
+  *out +=
+      "  local curcontext=\"$curcontext\" state line\n  typeset -A opt_args\n  local -a commands\n "
+      " commands=(\n";
   for (const CommandInfo& sub : command.commands)
     if (!sub.hidden) *out += fmt::format("    {}\n", Quoted(sub.word() + ":" + ZshText(sub.help)));
   *out += "  )\n  _arguments -C" + options +
@@ -237,12 +259,24 @@ end
 complete -c latte -f
 )sh";
 
+// `text` in single quotes, inside of which a backslash quotes itself and a quote.
+std::string FishQuoted(std::string_view text) {
+  std::string out(1, '\'');
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '\'';
+}
+
 std::string FishOption(const CommandInfo& command, const OptionInfo& option) {
-  std::string out = fmt::format("complete -c latte -n '__latte_is {}'", command.name);
+  std::string out =
+      fmt::format("complete -c latte -n '{} {}'",
+                  command.commands.empty() ? "__latte_is" : "__latte_is_only", command.name);
   if (option.positional()) {
     const std::vector<std::string> choices = ChoicesOf(option);
     if (!choices.empty())
-      return out + fmt::format(" -a {}\n", Quoted(fmt::format("{}", fmt::join(choices, " "))));
+      return out + fmt::format(" -a {}\n", FishQuoted(fmt::format("{}", fmt::join(choices, " "))));
     if (IsModel(option)) out += " -a '(latte completion --models 2>/dev/null)'";
     return out + " -F\n";
   }
@@ -250,22 +284,21 @@ std::string FishOption(const CommandInfo& command, const OptionInfo& option) {
     out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   const std::vector<std::string> choices = ChoicesOf(option);
   if (!choices.empty())
-    out += fmt::format(" -x -a {}", Quoted(fmt::format("{}", fmt::join(choices, " "))));
+    out += fmt::format(" -x -a {}", FishQuoted(fmt::format("{}", fmt::join(choices, " "))));
   else if (IsPath(option))
     out += " -r -F";
   else if (!option.value.empty())
     out += " -x";
-  return out + fmt::format(" -d {}\n", Quoted(option.help));
+  return out + fmt::format(" -d {}\n", FishQuoted(option.help));
 }
 
 void AppendFish(const CommandInfo& command, std::string* out) {
   for (const CommandInfo& sub : command.commands) {
     if (sub.hidden) continue;
     *out += fmt::format("complete -c latte -n '__latte_is_only {}' -a {} -d {}\n", command.name,
-                        sub.word(), Quoted(sub.help));
+                        sub.word(), FishQuoted(sub.help));
     AppendFish(sub, out);
   }
-  if (!command.commands.empty()) return;
   for (const OptionInfo& option : command.options) *out += FishOption(command, option);
 }
 
@@ -278,9 +311,10 @@ std::string FishScript(const CommandInfo& program) {
 }  // namespace
 
 Result<std::string> CompletionScript(std::string_view shell, const CommandInfo& program) {
-  if (shell == "bash") return BashScript(program);
-  if (shell == "zsh") return ZshScript(program);
-  if (shell == "fish") return FishScript(program);
+  const CommandInfo completed = WithCommandsAsChoices(program);
+  if (shell == "bash") return BashScript(completed);
+  if (shell == "zsh") return ZshScript(completed);
+  if (shell == "fish") return FishScript(completed);
   return InvalidArgument(fmt::format("SHELL: expected bash, zsh or fish, found '{}'", shell));
 }
 

@@ -27,7 +27,11 @@ class Shell(unittest.TestCase):
              ("latte run --prompt-file some", {"some.txt"}, {"tiny"}),
              ("latte run ti", {"tiny", "tiny-sparse"}, {"run"}),
              ("latte serve org/n", {"org/name"}, {"tiny"}),
-             ("latte completion ", {"bash", "zsh", "fish"}, {"tiny"}))
+             ("latte completion ", {"bash", "zsh", "fish"}, {"tiny"}),
+             ("latte help ser", {"serve"}, {"run", "some.txt"}),
+             ("latte --vers", {"--version"}, {"--help"}),
+             ("latte bench --he", {"--help"}, {"model"}),
+             ("latte chat --ca-file some", {"some.txt"}, {"tiny"}))
 
     def setUp(self):
         self.dir = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="latte_completion_")))
@@ -93,6 +97,7 @@ class Shell(unittest.TestCase):
             subprocess.run(["zsh", "-f", "-c", program, "zsh", line], capture_output=True, timeout=60, env=self.env, cwd=self.dir)
             return set(seen.read_text().split("\n")) if seen.exists() else set()
         self.check(complete)
+        self.assertIn("bf16", complete("latte run --dtype=b"))
 
     def test_another_shell_is_refused(self):
         done = latte("completion", "tcsh")
