@@ -14,13 +14,15 @@ constexpr EnvironmentVariable kVariables[] = {
     {"HF_HUB_CACHE", "folder of downloaded models; HUGGINGFACE_HUB_CACHE is its former name"},
     {"HF_HOME", "its parent folder, with the token; otherwise huggingface in XDG_CACHE_HOME"},
     {"XDG_CACHE_HOME", "folder of caches; otherwise ~/.cache"},
+    {"XDG_STATE_HOME", "folder of the history of latte chat; otherwise ~/.local/state"},
     {"HF_TOKEN",
      "token of the Hugging Face Hub; HUGGING_FACE_HUB_TOKEN is its former name; HF_TOKEN_PATH "
      "names a file"},
     {"HF_ENDPOINT", "address of the Hub or of a mirror"},
-    {"HF_HUB_OFFLINE", "1: latte pull connects to nothing"},
+    {"HF_HUB_DISABLE_IMPLICIT_TOKEN", "1: no token is sent"},
+    {"HF_HUB_OFFLINE", "1: latte pull connects to nothing; also TRANSFORMERS_OFFLINE"},
     {"https_proxy", "proxy for downloads; also http_proxy, all_proxy and no_proxy"},
-    {"SSL_CERT_FILE", "certificates to trust, for https"},
+    {"SSL_CERT_FILE", "certificates to trust, for https; also CURL_CA_BUNDLE"},
     {"TMPDIR", "folder of temporary files; otherwise /tmp"},
     {"NO_COLOR", "no colors, if it is not empty"},
 };

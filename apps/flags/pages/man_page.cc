@@ -15,19 +15,39 @@ constexpr std::string_view kExitStatus[][2] = {
     {"3", "a bug in Latte"},
 };
 
+// The name in roff of a character that it would read as a command or print as another one: ' as ’, ~ as ˜.
+std::string_view NameInRoff(char c) {
+  switch (c) {
+    case '\\':
+      return "\\e";
+    case '-':
+      return "\\-";
+    case '\'':
+      return "\\(aq";
+    case '`':
+      return "\\(ga";
+    case '"':
+      return "\\(dq";
+    case '~':
+      return "\\(ti";
+    case '^':
+      return "\\(ha";
+    default:
+      return {};
+  }
+}
+
 // `text` as roff reads it: literal.
 std::string Escaped(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if ((i == 0 || text[i - 1] == '\n') && (c == '.' || c == '\'')) out += "\\&";
-    if (c == '\\') {
-      out += "\\e";
-    } else if (c == '-') {
-      out += "\\-";
-    } else {
+    if (c == '.' && (i == 0 || text[i - 1] == '\n')) out += "\\&";
+    const std::string_view name = NameInRoff(c);
+    if (name.empty())
       out += c;
-    }
+    else
+      out += name;
   }
   return out;
 }
@@ -46,9 +66,12 @@ void AppendOption(const OptionInfo& option, std::string* out) {
               out);
 }
 
-// A text whose line breaks stay.
-void AppendLiteral(const std::string& text, std::string* out) {
-  if (!text.empty()) *out += fmt::format(".PP\n.nf\n{}\n.fi\n", Escaped(text));
+// A paragraph; line breaks stay if some lines are indented.
+void AppendFooter(const std::string& text, std::string* out) {
+  if (text.empty()) return;
+  const bool literal = text.find("\n  ") != std::string::npos;
+  const std::string escaped = Escaped(text);
+  *out += literal ? fmt::format(".PP\n.nf\n{}\n.fi\n", escaped) : fmt::format(".PP\n{}\n", escaped);
 }
 
 void AppendCommand(const CommandInfo& command, std::string* out) {
@@ -61,7 +84,7 @@ void AppendCommand(const CommandInfo& command, std::string* out) {
     *out += fmt::format(".PP\n.I {}\n", Escaped(group.name));
     for (const OptionInfo* option : group.options) AppendOption(*option, out);
   }
-  if (!command.footer.empty()) *out += fmt::format(".PP\n{}\n", Escaped(command.footer));
+  AppendFooter(command.footer, out);
   for (const CommandInfo& sub : command.commands) AppendCommand(sub, out);
 }
 
@@ -74,7 +97,7 @@ std::string ManPage(const CommandInfo& program, std::string_view version) {
       Escaped(version));
   out += ".SH SYNOPSIS\n.B latte\n.I COMMAND\n[\\fIMODEL\\fR] [\\fIOPTIONS\\fR]\n";
   out += fmt::format(".SH DESCRIPTION\n{}.\n", Escaped(program.help));
-  AppendLiteral(program.footer, &out);
+  AppendFooter(program.footer, &out);
   out += ".SH COMMANDS\n";
   for (const CommandInfo& command : program.commands) AppendCommand(command, &out);
   out +=

@@ -58,11 +58,14 @@ class Pages(unittest.TestCase):
         for name in commands():
             self.assertIn(f".SS latte {name}", page)
         self.assertNotRegex(page, r"(?m)^\.[^A-Za-z\\]")
+        self.assertNotRegex(page, r"['`~^]", "roff prints these as other characters")
         if shutil.which("groff") is None:
             self.skipTest("groff is not installed")
         done = subprocess.run(["groff", "-Tutf8", "-man", "-ww"], input=page, text=True, capture_output=True, timeout=60)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn("--max-new-tokens N", re.sub(r"\x1b\[\d+m|.\x08", "", done.stdout))
+        text = re.sub(r"\x1b\[\d+m|.\x08", "", done.stdout)
+        self.assertIn("--max-new-tokens N", text)
+        self.assertRegex(text, r"(?m)^ *latte completion fish \| source$")
 
 
 class Usage(unittest.TestCase):
