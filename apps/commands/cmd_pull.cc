@@ -74,7 +74,7 @@ JsonOut ReportJson(const PullRequest& request, const PullPlan& plan, double seco
 }
 
 // With HF_HUB_OFFLINE the cache has to do.
-Status Offline(const PullFlags& flags) {
+Status Offline(const PullFlags& flags, const PullRequest& request) {
   const Result<std::string> cached = ResolveModelPath(flags.model);
   if (!cached)
     return Fail(Code::kUnavailable,
@@ -83,13 +83,19 @@ Status Offline(const PullFlags& flags) {
                             flags.model));
   std::fputs("latte: note: HF_HUB_OFFLINE is set: the cache is not compared with the Hub\n",
              stderr);
-  return Print(*cached + "\n");
+  if (!flags.json) return Print(*cached + "\n");
+  const JsonOut report = {{"repo", request.repo},
+                          {"revision", request.revision},
+                          {"path", *cached},
+                          {"downloaded_bytes", 0},
+                          {"dry_run", request.dry_run}};
+  return Print(Dump(report) + "\n");
 }
 
 Status PullCommand(const PullFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(PullRequest request, RequestOf(flags));
   LATTE_ASSIGN_OR_RETURN(const HubEnvironment hub, ReadHubEnvironment());
-  if (hub.offline) return Offline(flags);
+  if (hub.offline) return Offline(flags, request);
   std::atomic<bool> stop = false;
   LATTE_ASSIGN_OR_RETURN(
       const HttpFactory http,

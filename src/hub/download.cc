@@ -87,7 +87,7 @@ Result<std::optional<DownloadClaim>> Download::NextClaim() {
   return std::nullopt;
 }
 
-// Gives a complete file its name. A wrong one is fetched again, once.
+// Gives a complete file its name. A wrong one is fetched again, once; one that cannot be read stays for the next run.
 Status Download::Finish(DownloadJob& job) {
   if (!job.bytes->TakeComplete()) return {};
   const Status verified = VerifyFile(job.bytes->path(), job.file, stop_);
@@ -97,13 +97,13 @@ Status Download::Finish(DownloadJob& job) {
     job.done = true;
     return {};
   }
-  if (verified.error().code == Code::kCancelled) {
+  if (verified.error().code != Code::kCorrupt) {
     job.bytes->Untake();
     return verified;
   }
-  if (verified.error().code != Code::kCorrupt || ++job.bad_copies == kMostBadCopies) {
+  if (++job.bad_copies == kMostBadCopies) {
     job.bytes->Discard();
-    return Fail(verified.error().code,
+    return Fail(Code::kCorrupt,
                 fmt::format("{}; it was fetched twice and is not kept; {} may have a damaged "
                             "copy: try later, or another HF_ENDPOINT",
                             verified.error().message, source_.hub.endpoint));

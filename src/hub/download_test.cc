@@ -191,6 +191,18 @@ TEST_F(Downloads, WrongBytesAreNeverKept) {
   EXPECT_FALSE(Exists(folder_.Blob(file_) + ".latte.incomplete"));
 }
 
+TEST_F(Downloads, AFileThatCannotBeReadIsNotCalledWrong) {
+  options_.connections = 1;
+  for (int i = 0; i < 20; ++i)
+    world_.changes.push_back([this](HttpHead*, std::string*) {
+      std::remove((folder_.Blob(file_) + ".latte.incomplete").c_str());
+    });
+  const Status status = Run();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::kUnavailable);
+  EXPECT_EQ(status.error().message.find("fetched"), std::string::npos) << status.error().message;
+}
+
 TEST_F(Downloads, WrongBytesOnceAreFetchedAgain) {
   std::vector<std::string> notes;
   options_.note = [&](const std::string& line) { notes.push_back(line); };

@@ -399,6 +399,8 @@ class Access(PullCase):
         self.pull(hub)
         before = len(hub.requests)
         self.assert_pulled(self.pull(hub, HF_HUB_OFFLINE="1"))
+        report = json.loads(self.pull(hub, "--json", HF_HUB_OFFLINE="1").stdout)
+        self.assertEqual((report["path"], report["downloaded_bytes"]), (str(self.repo / "snapshots" / COMMIT), 0))
         self.assertEqual(len(hub.requests), before)
 
 
