@@ -32,7 +32,8 @@ function(latte_test name)
       target_link_libraries(${name} PRIVATE ${dep})
     endif()
   endforeach()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 600)
+  # A value as gtest prints it may hold addresses, which differ in every run.
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 600)
 endfunction()
 
 # The first test compiles the headers of all, so all have the same definitions and options. Code of tests is compiled once and

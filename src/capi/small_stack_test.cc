@@ -10,6 +10,8 @@
 
 #include "latte/latte.h"
 
+#include "tests/support/parameter_name.h"
+
 namespace latte {
 namespace {
 
@@ -115,7 +117,8 @@ std::vector<Case> Cases() {
   return out;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SmallStack, testing::ValuesIn(Cases()));
+INSTANTIATE_TEST_SUITE_P(All, SmallStack, testing::ValuesIn(Cases()),
+                         testing_support::ParameterName());
 
 }  // namespace
 }  // namespace latte

@@ -6,6 +6,7 @@
 
 #include "src/base/json.h"
 #include "tests/support/chat_data.h"
+#include "tests/support/parameter_name.h"
 
 namespace latte {
 namespace {
@@ -121,6 +122,10 @@ struct Case {
   ChatFormat format;
   const char* golden;
   Chat (*view)(Chat);
+
+  friend void PrintTo(const Case& c, std::ostream* out) {
+    *out << ChatFormatName(c.format) << " as " << c.golden;
+  }
 };
 
 class EncoderGolden : public testing::TestWithParam<Case> {};
@@ -139,7 +144,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{ChatFormat::kDeepseekR1, "deepseek_r1.json", OneRound},
                     Case{ChatFormat::kDeepseekV31, "deepseek_v3.1.json", Same},
                     Case{ChatFormat::kDeepseekV32, "deepseek_v3.2.json", Same},
-                    Case{ChatFormat::kKimiK2, "kimi_k2.json", SystemFirst}));
+                    Case{ChatFormat::kKimiK2, "kimi_k2.json", SystemFirst}),
+    testing_support::ParameterName());
 
 }  // namespace
 }  // namespace latte

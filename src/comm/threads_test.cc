@@ -12,6 +12,7 @@
 
 #include "src/comm/collectives_check.h"
 #include "src/comm/single.h"
+#include "tests/support/parameter_name.h"
 
 namespace latte {
 namespace {
@@ -28,7 +29,8 @@ TEST(Communicator, CollectivesOfOneRank) {
 }
 
 class ThreadRanks : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Sizes, ThreadRanks, testing::Values(1, 2, 3, 4, 5));
+INSTANTIATE_TEST_SUITE_P(Sizes, ThreadRanks, testing::Values(1, 2, 3, 4, 5),
+                         testing_support::ParameterName());
 
 TEST_P(ThreadRanks, Collectives) { RunRanks(GetParam(), kLong, CheckCollectives); }
 

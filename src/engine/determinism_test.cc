@@ -9,6 +9,7 @@
 #include "src/base/random.h"
 #include "src/engine/engine_core.h"
 #include "src/models/registry.h"
+#include "tests/support/parameter_name.h"
 
 namespace latte {
 namespace {
@@ -142,10 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Models, DeterminismTest,
                          testing::Values("models/tiny", "tests/goldens/v3_noaux",
                                          "tests/goldens/v2_lite", "tests/goldens/v32_sparse",
                                          "tests/goldens/glm52"),
-                         [](const auto& model) {
-                           const std::string path = model.param;
-                           return path.substr(path.rfind('/') + 1);
-                         });
+                         testing_support::LastPartOfPath);
 
 }  // namespace
 }  // namespace latte

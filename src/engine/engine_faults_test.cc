@@ -7,6 +7,7 @@
 
 #include "src/kernels/cpu/targets.h"
 #include "tests/support/engine_run.h"
+#include "tests/support/parameter_name.h"
 #include "tests/support/plain_answer.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/traffic.h"
@@ -127,6 +128,8 @@ struct Shape {
   bool on_disk = false;
   bool last = false;  // submitted after the others
   int64_t prompt_logprobs = -1;
+
+  friend void PrintTo(const Shape& shape, std::ostream* out) { *out << shape.name; }
 };
 
 class CancelTest : public EngineFaultsTest, public testing::WithParamInterface<Shape> {};
@@ -187,7 +190,8 @@ INSTANTIATE_TEST_SUITE_P(
         Shape{.name = "preempted", .pages = 15},
         Shape{.name = "last and preempted", .pages = 15, .last = true},
         Shape{.name = "forked and preempted", .pages = 15, .answers = 3},
-        Shape{.name = "logprobs and preempted", .pages = 15, .last = true, .prompt_logprobs = 1}));
+        Shape{.name = "logprobs and preempted", .pages = 15, .last = true, .prompt_logprobs = 1}),
+    testing_support::ParameterName());
 
 // Where groups of ranks compute together, a step without tokens may still have to take part in others.
 TEST_F(EngineFaultsTest, StepsWithoutTokensEndAtTheModel) {

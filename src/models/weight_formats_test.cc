@@ -11,6 +11,7 @@
 #include "src/checkpoint/formats/formats.h"
 #include "src/checkpoint/safetensors/safetensors.h"
 #include "src/models/weight_loader.h"
+#include "tests/support/parameter_name.h"
 
 namespace latte {
 namespace {
@@ -57,6 +58,8 @@ struct Layout {
   const char* name;
   QuantScheme scheme;
   bool zeros;  // else they are 8
+
+  friend void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
 };
 const Layout kLayouts[] = {
     {"pack", {.format = &kPackedIntWeights, .bits = 4, .block_columns = kGroup}, false},
@@ -290,7 +293,7 @@ TEST_P(WeightFormats, StacksHoldTheirMatricesOneAfterTheOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, WeightFormats, testing::ValuesIn(kLayouts),
-                         [](const auto& test) { return std::string(test.param.name); });
+                         testing_support::ParameterName());
 
 }  // namespace
 }  // namespace latte

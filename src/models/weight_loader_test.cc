@@ -13,6 +13,7 @@
 #include "src/checkpoint/formats/formats.h"
 #include "src/checkpoint/safetensors/safetensors.h"
 #include "src/tensor/dtype.h"
+#include "tests/support/parameter_name.h"
 
 namespace latte {
 namespace {
@@ -26,6 +27,10 @@ const QuantConfig kQuant = {
 struct Format {
   const char* value;
   const char* scale;  // of the blocks; null: the values stand for themselves
+
+  friend void PrintTo(const Format& format, std::ostream* out) {
+    *out << format.value << " " << (format.scale ? format.scale : "plain");
+  }
 };
 constexpr Format kFormats[] = {
     {"F32", nullptr},       {"F16", nullptr},       {"BF16", nullptr},
@@ -271,10 +276,7 @@ TEST_P(WeightLoaderTest, CutsThatLeaveARemainderAreRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, WeightLoaderTest, testing::ValuesIn(kFormats),
-                         [](const auto& format) {
-                           return fmt::format("{}_{}", format.param.value,
-                                              format.param.scale ? format.param.scale : "plain");
-                         });
+                         testing_support::ParameterName());
 
 }  // namespace
 }  // namespace latte

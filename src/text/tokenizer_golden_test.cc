@@ -12,6 +12,7 @@
 #include "src/base/json.h"
 #include "src/text/tokenizer.h"
 #include "tests/support/golden_strings.h"
+#include "tests/support/parameter_name.h"
 
 namespace latte {
 namespace {
@@ -61,6 +62,8 @@ struct Case {
   const char* name;
   const char* folder;  // in the repository; null: taken from LATTE_TEST_TOKENIZER_DIR
   const char* file = "/tokenizer.json";
+
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
 class TokenizerGolden : public testing::TestWithParam<Case> {
@@ -169,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(All, TokenizerGolden,
                                          Case{"kimi_style", "tests/data/tokenizer/kimi_style",
                                               "/tiktoken.model"},
                                          Case{"tiny", "models/tiny"}, Case{"deepseek_v3", nullptr}),
-                         [](const auto& row) { return std::string(row.param.name); });
+                         testing_support::ParameterName());
 
 TEST(DeepSeekV3Tokenizer, KnowsItsIdsAndItsTemplate) {
   const char* folder = std::getenv("LATTE_TEST_TOKENIZER_DIR");

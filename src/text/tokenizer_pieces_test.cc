@@ -7,6 +7,7 @@
 #include "src/base/json_out.h"
 #include "src/text/tokenizer.h"
 #include "tests/support/golden_strings.h"
+#include "tests/support/parameter_name.h"
 #include "tests/support/tiny_tokenizer.h"
 
 namespace latte {
@@ -94,6 +95,8 @@ struct Case {
   const char* name;
   const char* folder;  // in the repository; null: taken from LATTE_TEST_TOKENIZER_DIR
   std::vector<std::string> marks;
+
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
 class PiecesOf : public testing::TestWithParam<Case> {
@@ -197,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
                          nullptr,
                          {"<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>",
                           "<｜Assistant｜>", "<｜tool▁sep｜>", "<|EOT|>"}}),
-    [](const auto& row) { return std::string(row.param.name); });
+    testing_support::ParameterName());
 
 // tiktoken encodes long runs in parts. The border between two parts must not split a mark.
 TEST(EncodePieces, ALongMessageCannotBreakTheMarkAfterIt) {

@@ -14,6 +14,7 @@
 #include "src/models/registry.h"
 #include "src/tensor/transfer.h"
 #include "tests/support/engine_run.h"
+#include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"
 
 namespace latte {
@@ -129,10 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Models, OnDevice,
                                          "tests/goldens/int8", "tests/goldens/pack4_zeros",
                                          "tests/goldens/pack8", "tests/goldens/awq",
                                          "tests/goldens/gptq"),
-                         [](const auto& model) {
-                           const std::string path = model.param;
-                           return path.substr(path.rfind('/') + 1);
-                         });
+                         testing_support::LastPartOfPath);
 
 // Requests that share prefixes, fork, preempt each other, and are found on disk.
 std::vector<Outcome> Serve(const Model& model, const std::string& cache_dir, int64_t cache_pages,

@@ -13,6 +13,7 @@
 #include "src/layers/mla/mla.h"
 #include "src/models/registry.h"
 #include "tests/support/npy_reader.h"
+#include "tests/support/parameter_name.h"
 
 namespace latte {
 namespace {
@@ -243,7 +244,7 @@ TEST_P(SparseGoldens, BytesDoNotDependOnChunksPagesOrThreads) {
 
 INSTANTIATE_TEST_SUITE_P(All, SparseGoldens,
                          testing::Values("v32_sparse", "v32_mtp", "glm5", "glm52", "glm52_mtp"),
-                         [](const auto& name) { return std::string(name.param); });
+                         testing_support::ParameterName());
 
 // The largest difference between the draft logits of a fixture and the golden ones, with the whole text in
 // one step.
@@ -338,7 +339,7 @@ TEST(GoldenDrafts, FurtherDraftsGoOnFromTheStateAfterTheHeadsNorm) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Goldens, testing::ValuesIn(kFixtures),
-                         [](const auto& name) { return std::string(name.param); });
+                         testing_support::ParameterName());
 
 }  // namespace
 }  // namespace latte

@@ -14,6 +14,7 @@
 #include "src/models/registry.h"
 #include "tests/support/avx2_machine.h"
 #include "tests/support/engine_run.h"
+#include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"
 
 namespace latte {
@@ -178,7 +179,8 @@ TEST_P(RanksAndDiskTest, PrefixesFromDiskReachAllRanks) {
 
 INSTANTIATE_TEST_SUITE_P(Models, RanksAndDiskTest,
                          testing::Values(Case{"models/tiny"},
-                                         Case{"tests/goldens/v32_mtp", 3, "auto", "fp8", "2"}));
+                                         Case{"tests/goldens/v32_mtp", 3, "auto", "fp8", "2"}),
+                         testing_support::ParameterName());
 
 constexpr Case kCases[] = {
     {"models/tiny"},
@@ -211,7 +213,8 @@ constexpr Case kCases[] = {
     {"tests/goldens/v3_mtp2", 3, "auto", "bf16", "4", 0, true, 3},
     {"tests/goldens/v32_mtp", 4, "auto", "fp8", "2", 0, false, 2},
 };
-INSTANTIATE_TEST_SUITE_P(Models, SharedModelTest, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(Models, SharedModelTest, testing::ValuesIn(kCases),
+                         testing_support::ParameterName());
 
 }  // namespace
 }  // namespace latte

@@ -15,6 +15,7 @@
 #include "src/engine/settings.h"
 #include "src/models/registry.h"
 #include "tests/support/avx2_machine.h"
+#include "tests/support/parameter_name.h"
 
 namespace latte {
 namespace {
@@ -306,7 +307,8 @@ constexpr Case kCases[] = {
     {"tests/goldens/v3_mtp2", 2, 1, true, true},
     {"tests/goldens/v3_mtp2", 2, 2, false, true},
 };
-INSTANTIATE_TEST_SUITE_P(Models, GroupsModelTest, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(Models, GroupsModelTest, testing::ValuesIn(kCases),
+                         testing_support::ParameterName());
 
 }  // namespace
 }  // namespace latte

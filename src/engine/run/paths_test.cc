@@ -12,6 +12,7 @@
 #include "src/engine/run/runner.h"
 #include "src/engine/schedule/scheduler.h"
 #include "src/models/registry.h"
+#include "tests/support/parameter_name.h"
 
 namespace latte {
 namespace {
@@ -185,7 +186,7 @@ TEST_P(PathsTest, EachSequenceOfAMixedStepHasTheBytesThatItHasAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, PathsTest, testing::Values("v32_sparse", "glm5", "glm52"),
-                         [](const auto& model) { return std::string(model.param); });
+                         testing_support::ParameterName());
 
 }  // namespace
 }  // namespace latte

@@ -7,6 +7,7 @@
 #include "src/base/json.h"
 #include "src/engine/engine_core.h"
 #include "src/models/registry.h"
+#include "tests/support/parameter_name.h"
 
 namespace latte {
 namespace {
@@ -112,7 +113,8 @@ TEST_P(GoldenDraftsTest, FourDraftsAfterTheFirstToken) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenDraftsTest,
-                         testing::Values("v3_noaux", "v32_mtp", "v3_mtp2", "glm52_mtp"));
+                         testing::Values("v3_noaux", "v32_mtp", "v3_mtp2", "glm52_mtp"),
+                         testing_support::ParameterName());
 
 }  // namespace
 }  // namespace latte

@@ -10,6 +10,7 @@
 #include "src/engine/attention_mode.h"
 #include "src/engine/engine_core.h"
 #include "src/models/registry.h"
+#include "tests/support/parameter_name.h"
 
 namespace latte {
 namespace {
@@ -268,10 +269,7 @@ TEST_P(MtpDrafterTest, Forks) {
 INSTANTIATE_TEST_SUITE_P(Models, MtpDrafterTest,
                          testing::Values("models/tiny", "tests/goldens/v32_mtp",
                                          "tests/goldens/v3_mtp2", "tests/goldens/glm52_mtp"),
-                         [](const auto& model) {
-                           const std::string path = model.param;
-                           return path.substr(path.rfind('/') + 1);
-                         });
+                         testing_support::LastPartOfPath);
 
 }  // namespace
 }  // namespace latte

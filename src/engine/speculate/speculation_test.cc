@@ -8,6 +8,7 @@
 #include "src/base/random.h"
 #include "src/engine/engine_core.h"
 #include "src/models/registry.h"
+#include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"
 
 namespace latte {
@@ -246,10 +247,7 @@ INSTANTIATE_TEST_SUITE_P(Models, SpeculationTest,
                          testing::Values("models/tiny", "tests/goldens/v3_noaux",
                                          "tests/goldens/v3_mtp2", "tests/goldens/v32_mtp",
                                          "tests/goldens/glm52_mtp"),
-                         [](const auto& model) {
-                           const std::string path = model.param;
-                           return path.substr(path.rfind('/') + 1);
-                         });
+                         testing_support::LastPartOfPath);
 
 }  // namespace
 }  // namespace latte

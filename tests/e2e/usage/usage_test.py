@@ -36,6 +36,14 @@ class Pages(unittest.TestCase):
         self.assertEqual(latte("inspect", "--commands").stdout, (ROOT / "docs/cli.md").read_text(),
                          "docs/cli.md is stale: latte inspect --commands > docs/cli.md")
 
+    def test_the_list_of_variables_has_all_that_the_sources_read(self):
+        files = [path for folder in ("src", "apps") for path in (ROOT / folder).rglob("*.cc") if not path.name.endswith("_test.cc")]
+        read = {name for path in files for name in
+                re.findall(r"(?:getenv|Env|IsSet|Environment|[vV]ariable(?:OrEmpty)?|is_set)\(\"([A-Z_]+)\"\)", path.read_text())}
+        self.assertIn("LATTE_ISA", read)
+        read -= {"HOME", "TERM", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "LATTE_MAX_TOKENS"}
+        self.assertEqual([name for name in sorted(read) if name not in latte("inspect", "--options").stdout], [])
+
     def test_help_has_at_most_100_columns_and_one_form(self):
         names = commands()
         self.assertGreater(len(names), 25)

@@ -16,6 +16,7 @@
 #include "src/engine/ranks/rank_group.h"
 #include "src/models/registry.h"
 #include "tests/support/avx2_machine.h"
+#include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"
 
 namespace latte {
@@ -260,11 +261,13 @@ constexpr Case kCases[] = {
     {"tests/goldens/int8", 2, 2},
     {"tests/goldens/gptq", 2, 2, true},
 };
-INSTANTIATE_TEST_SUITE_P(Models, DpEngineTest, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(Models, DpEngineTest, testing::ValuesIn(kCases),
+                         testing_support::ParameterName());
 
 using DpEngineOfTinyTest = DpEngineTest;
 INSTANTIATE_TEST_SUITE_P(Tiny, DpEngineOfTinyTest,
-                         testing::Values(Case{"models/tiny", 4, 4, true, "2"}));
+                         testing::Values(Case{"models/tiny", 4, 4, true, "2"}),
+                         testing_support::ParameterName());
 
 TEST_P(DpEngineOfTinyTest, PrefixesFromDiskAreFoundByAllGroups) {
   const testing_support::ScratchDir folder;
@@ -400,7 +403,8 @@ class DpEngineFailsTest : public DpEngineTest {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Tiny, DpEngineFailsTest,
-                         testing::Values(Case{"models/tiny"}, Case{"models/tiny", 4, 2}));
+                         testing::Values(Case{"models/tiny"}, Case{"models/tiny", 4, 2}),
+                         testing_support::ParameterName());
 
 TEST_P(DpEngineFailsTest, ARankThatFailsIsNamedAndEndsAll) {
   Error error;
