@@ -82,20 +82,6 @@ void AddLine(std::string_view key, std::string_view value, size_t indent, std::s
   out += fmt::format("{}\n", value);
 }
 
-// Whether `value` has the shape of a table: two or more equal keys are worth columns.
-bool IsTable(const JsonOut& value) {
-  if (!value.is_structured() || value.empty()) return false;
-  const JsonOut& first = *value.begin();
-  if (!first.is_object() || first.empty()) return false;
-  return std::all_of(value.begin(), value.end(), [&](const JsonOut& row) {
-    if (!row.is_object()) return false;
-    if (value.is_array()) return true;
-    return row.size() == first.size() &&
-           std::all_of(first.items().begin(), first.items().end(),
-                       [&](const auto& item) { return row.contains(item.key()); });
-  });
-}
-
 // The columns of a table: all keys of its rows, in the order of their first row.
 std::vector<std::string> KeysOf(const JsonOut& rows) {
   std::vector<std::string> keys;
@@ -104,6 +90,22 @@ std::vector<std::string> KeysOf(const JsonOut& rows) {
       if (!value.is_null() && std::find(keys.begin(), keys.end(), key) == keys.end())
         keys.push_back(key);
   return keys;
+}
+
+// Whether `value` has the shape of a table: a list of objects, or an object of objects with equal keys; and a value for
+// some key.
+bool IsTable(const JsonOut& value) {
+  if (!value.is_structured() || value.empty()) return false;
+  const JsonOut& first = *value.begin();
+  if (!first.is_object() || first.empty()) return false;
+  const bool alike = std::all_of(value.begin(), value.end(), [&](const JsonOut& row) {
+    if (!row.is_object()) return false;
+    if (value.is_array()) return true;
+    return row.size() == first.size() &&
+           std::all_of(first.items().begin(), first.items().end(),
+                       [&](const auto& item) { return row.contains(item.key()); });
+  });
+  return alike && !KeysOf(value).empty();
 }
 
 struct Column {

@@ -53,6 +53,11 @@ TEST(RecordTable, ObjectsOfEqualKeysAreRows) {
             "  gemm   3      4\n");
 }
 
+TEST(RecordTable, RowsWithoutAnyValueAreALine) {
+  const JsonOut rows = {{{"path", nullptr}}, {{"path", nullptr}, {"us", nullptr}}};
+  EXPECT_EQ(RecordTable({{"grid", rows}}), "grid                   path=-, path=- us=-\n");
+}
+
 TEST(RecordTable, ObjectsOfOtherKeysAreIndented) {
   const JsonOut record = {{"prefill", {{"ms", 1}, {"ranks", {1, 2}}}},
                           {"empty", JsonOut::object()}};
