@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/aliases/aliases.h"
+#include "apps/flags/command_words.h"
 
 namespace latte {
 namespace {
@@ -216,7 +217,9 @@ Result<CommandWords> RewriteAliases(const std::vector<std::string>& words,
     if (command == nullptr) return CommandWords{words, {}};
     ++begin;
   }
-  return Rewriter(words, *command, begin).Run();
+  Result<CommandWords> out = Rewriter(words, *command, begin).Run();
+  if (out || out.error().code != Code::kInvalidArgument) return out;
+  return InvalidArgument(UsageError(*command, out.error().message));
 }
 
 }  // namespace latte

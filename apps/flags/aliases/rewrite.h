@@ -16,8 +16,8 @@ struct CommandWords {
 };
 
 // `words`: as main gets them. `program`: its commands, as its info lists them.
-// Errors: kInvalidArgument for a missing value; kUnsupported for what Latte lacks. Both name the
-// flag that was given.
+// Errors: kInvalidArgument for a missing or wrong value, as a UsageError; kUnsupported for what Latte lacks. Both name
+// the flag that was given.
 [[nodiscard]] Result<CommandWords> RewriteAliases(const std::vector<std::string>& words,
                                                   const CommandInfo& program);
 

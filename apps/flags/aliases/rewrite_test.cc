@@ -18,9 +18,13 @@ CommandWords Rewritten(Words args, const std::string& command = "serve") {
   return *std::move(got);
 }
 Words Args(Words args) { return Rewritten(std::move(args)).words; }
+// The error, without the command and where to look.
 std::string ErrorOf(Words args) {
   const Words got = Args(std::move(args));
-  return got.size() == 1 && got[0].starts_with("error: ") ? got[0].substr(7) : "none";
+  if (got.size() != 1 || !got[0].starts_with("error: ")) return "none";
+  std::string out = got[0].substr(7);
+  if (out.starts_with("latte serve: ")) out.erase(0, 13);
+  return out.substr(0, out.find("; see latte serve --help"));
 }
 
 TEST(Rewrite, TheCommandThatVllmDocuments) {
@@ -106,6 +110,11 @@ TEST(Rewrite, Numbers) {
     EXPECT_EQ(ErrorOf({"-c", bad}),
               "-c: expected a whole number, such as 131072, 128K or 131k, found '" +
                   std::string(bad) + "'");
+}
+
+TEST(Rewrite, ErrorsOfUsageNameTheCommand) {
+  EXPECT_EQ(Args({"-c", "x"}), Words{"error: latte serve: -c: expected a whole number, such as "
+                                     "131072, 128K or 131k, found 'x'; see latte serve --help"});
 }
 
 TEST(Rewrite, Ranks) {
