@@ -1,6 +1,11 @@
 // latte list: the models that are here.
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 

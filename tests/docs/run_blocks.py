@@ -219,6 +219,8 @@ def main():
                 print(f"{page}: {count} commands, {time.monotonic() - started:.1f} s", flush=True)
             if not good:
                 errors.append(f"{page}: the last lines of its commands:\n" + "\n".join(text.splitlines()[-25:]))
+    if total == 0:
+        errors.append("no command was found")
     print("\n".join(errors) if errors else f"{total} commands of the documents run")
     return bool(errors)
 
