@@ -16,7 +16,9 @@ constexpr std::string_view kConsonants = "bcdfghjklmnpqrstvwxz";
 constexpr std::string_view kVowels = "aeiou";
 constexpr size_t kSyllables = kConsonants.size() * kVowels.size();
 constexpr size_t kPairs = kSyllables * kSyllables;
+constexpr size_t kTriples = kPairs * kSyllables;
 constexpr int64_t kBytes = 256;
+constexpr auto kMostWords = static_cast<int64_t>(kBytes + 2 * kSyllables + 2 * kPairs + kTriples);
 
 constexpr std::string_view kBos = "<|begin|>";
 constexpr std::string_view kEos = "<|end|>";
@@ -56,7 +58,6 @@ class Words {
 
   // A step that has no divisor in common with the number of words visits all of them, scattered.
   void MergeTriples(const std::string& blank) {
-    constexpr size_t kTriples = kPairs * kSyllables;
     constexpr size_t kStep = 617'921;
     for (size_t i = 0; i < kTriples && !full(); ++i) {
       const size_t word = i * kStep % kTriples;
@@ -142,7 +143,7 @@ std::string ChatTemplate(bool bos, bool eos) {
 std::optional<SynthTokenizer> MakeSynthTokenizer(int64_t vocab, int64_t bos, int64_t eos) {
   const std::vector<Special> specials = Specials(vocab, bos, eos);
   const int64_t words = vocab - static_cast<int64_t>(specials.size());
-  if (words < kBytes) return std::nullopt;
+  if (words < kBytes || words > kMostWords) return std::nullopt;
   const Words made(words);
   const JsonOut tokenizer = {{"version", "1.0"},
                              {"added_tokens", AddedTokens(specials)},

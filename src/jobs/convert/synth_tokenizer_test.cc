@@ -49,9 +49,10 @@ TEST(SynthTokenizer, BosAndEosHaveTheGivenIds) {
   EXPECT_EQ(tokenizer.eos_id(), 100'001);
 }
 
-TEST(SynthTokenizer, ASmallVocabularyHasNone) {
+TEST(SynthTokenizer, AVocabularyThatIsTooSmallOrTooLargeHasNone) {
   EXPECT_FALSE(MakeSynthTokenizer(259, 0, 1));
   EXPECT_TRUE(MakeSynthTokenizer(260, 0, 1));
+  EXPECT_FALSE(MakeSynthTokenizer(1'020'461, 0, 1));
 }
 
 }  // namespace
