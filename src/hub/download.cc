@@ -79,9 +79,7 @@ Result<std::optional<DownloadClaim>> Download::NextClaim() {
       if (job->bytes->missing() == 0) return DownloadClaim{job.get(), {}};
     }
     const int64_t share = job->file.size / options_.connections + 1;
-    const int64_t most = job->undivided
-                             ? job->file.size
-                             : std::clamp(share, options_.least_range, options_.most_range);
+    const int64_t most = std::clamp(share, options_.least_range, options_.most_range);
     if (const auto range = job->bytes->Claim(most)) return DownloadClaim{job.get(), *range};
   }
   return std::nullopt;

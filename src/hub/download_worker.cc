@@ -125,7 +125,7 @@ DownloadWorker::Attempt DownloadWorker::Judge(DownloadJob& job, const HubReply& 
   } else if (attempt.kind == BodyKind::kWrong) {
     attempt.fault = Corrupted(fmt::format("{}: {}", job.file.path, attempt.why));
   } else if (attempt.kind == BodyKind::kUndivided) {
-    if (!job.undivided.exchange(true)) job.bytes->Restart();
+    job.bytes->MakeUndivided();
     attempt.again = true;
   } else if (attempt.kind == BodyKind::kChanged) {
     if (job.changed.exchange(true)) {
@@ -188,12 +188,12 @@ Status DownloadWorker::Fetch(DownloadJob& job, ByteRange range) {
   const ByteRange whole{0, job.file.size};
   int failures = 0;
   while (range.size() > 0) {
-    if (job.undivided && range != whole) return {};  // its claim is gone
+    if (job.bytes->undivided() && range != whole) return {};  // its claim is gone
     const Attempt attempt = FetchOnce(job, range);
     if (attempt.again) return {};  // Restart forgot the claim, too
     if (!attempt.fault) break;
     // A file that comes as a whole only begins again, so what has come is no progress.
-    const bool progress = attempt.arrived > 0 && !job.undivided;
+    const bool progress = attempt.arrived > 0 && !job.bytes->undivided();
     if (progress) range.begin += attempt.arrived;
     failures = progress ? 1 : failures + 1;
     const Result<double> wait = NextTry(*attempt.fault, options_.retry, failures);

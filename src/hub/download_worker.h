@@ -24,9 +24,8 @@ struct DownloadJob {
   int64_t missing = 0;                 // before `bytes` is open
   std::unique_ptr<PartialFile> bytes;  // opened with the first claim
   bool done = false;
-  int bad_copies = 0;                   // whose checksum was wrong
-  std::atomic<bool> undivided = false;  // the server sends the file as a whole only
-  std::atomic<bool> changed = false;    // the server's ETag differed once
+  int bad_copies = 0;                 // whose checksum was wrong
+  std::atomic<bool> changed = false;  // the server's ETag differed once
   std::atomic<bool> ignore_tag =
       false;  // it differed twice: servers disagree, the checksum decides
 

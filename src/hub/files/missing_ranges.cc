@@ -28,8 +28,6 @@ std::optional<ByteRange> MissingRanges::FirstUnclaimed() const {
   return free.front();
 }
 
-bool MissingRanges::HasUnclaimed() const { return FirstUnclaimed().has_value(); }
-
 std::optional<ByteRange> MissingRanges::Claim(int64_t most) {
   std::optional<ByteRange> out = FirstUnclaimed();
   if (!out) return std::nullopt;

@@ -30,7 +30,6 @@ class MissingRanges {
   // Sorted, without overlaps; claimed bytes that have not arrived are missing.
   const std::vector<ByteRange>& missing() const { return missing_; }
   int64_t bytes() const;
-  bool HasUnclaimed() const;
 
  private:
   std::optional<ByteRange> FirstUnclaimed() const;

@@ -94,17 +94,12 @@ Result<std::unique_ptr<PartialFile>> PartialFile::Open(const std::string& blob, 
 
 std::optional<ByteRange> PartialFile::Claim(int64_t most) {
   const std::lock_guard lock(mutex_);
-  return ranges_.Claim(most);
+  return ranges_.Claim(undivided_ ? size_ : most);
 }
 
 void PartialFile::Release(ByteRange claim) {
   const std::lock_guard lock(mutex_);
   ranges_.Release(claim);
-}
-
-bool PartialFile::HasUnclaimed() const {
-  const std::lock_guard lock(mutex_);
-  return ranges_.HasUnclaimed();
 }
 
 int64_t PartialFile::missing() const {
@@ -155,8 +150,23 @@ Status PartialFile::Save() {
   return WriteFile(StateName(blob_), std::as_bytes(std::span(text)));
 }
 
+void PartialFile::MakeUndivided() {
+  const std::lock_guard lock(mutex_);
+  if (!undivided_) RestartLocked();
+  undivided_ = true;
+}
+
+bool PartialFile::undivided() const {
+  const std::lock_guard lock(mutex_);
+  return undivided_;
+}
+
 void PartialFile::Restart() {
   const std::lock_guard lock(mutex_);
+  RestartLocked();
+}
+
+void PartialFile::RestartLocked() {
   std::remove(StateName(blob_).c_str());
   tag_.clear();
   taken_ = false;
@@ -164,8 +174,8 @@ void PartialFile::Restart() {
 }
 
 void PartialFile::Discard() {
-  Restart();
   const std::lock_guard lock(mutex_);
+  RestartLocked();
   taken_ = true;  // nothing is to be saved
   std::remove(path_.c_str());
 }

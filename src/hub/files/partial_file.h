@@ -39,9 +39,11 @@ class PartialFile {
   PartialFile& operator=(const PartialFile&) = delete;
   ~PartialFile();
 
-  std::optional<ByteRange> Claim(int64_t most);
+  std::optional<ByteRange> Claim(int64_t most);  // `most` does not count for an undivided file
   void Release(ByteRange claim);
-  bool HasUnclaimed() const;
+  // The server sends the file as a whole only: forgets every byte and every claim, once. Later claims are the whole file.
+  void MakeUndivided();
+  bool undivided() const;
   int64_t missing() const;
   // True once for a complete file: its caller verifies and commits it.
   bool TakeComplete();
@@ -65,6 +67,7 @@ class PartialFile {
   const std::string& path() const { return path_; }
 
  private:
+  void RestartLocked();
   PartialFile(std::string blob, int64_t size, int fd, PartialState state);
 
   const std::string blob_;
@@ -75,6 +78,7 @@ class PartialFile {
   std::string tag_;
   MissingRanges ranges_;
   bool taken_ = false;
+  bool undivided_ = false;
 };
 
 }  // namespace latte

@@ -92,6 +92,18 @@ TEST_F(Partial, GoesOnWhereItWasSaved) {
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch_.path()), {}), 1);
 }
 
+TEST_F(Partial, AnUndividedFileIsClaimedAsAWhole) {
+  const auto file = Open(6);
+  EXPECT_EQ(file->Claim(2), (ByteRange{0, 2}));
+  ASSERT_TRUE(file->Write(0, Bytes("ab")));
+  file->MakeUndivided();
+  EXPECT_EQ(file->missing(), 6);
+  EXPECT_EQ(file->Claim(2), (ByteRange{0, 6}));
+  EXPECT_FALSE(file->Claim(2));
+  file->MakeUndivided();  // by another connection
+  EXPECT_FALSE(file->Claim(2)) << "the claim is kept";
+}
+
 TEST_F(Partial, BytesWithoutAStateOrOfAnotherSizeAreNotTrusted) {
   std::ofstream(blob_ + ".latte.incomplete") << "xxxxxx";
   EXPECT_EQ(MissingBytes(blob_, 6), 6);
