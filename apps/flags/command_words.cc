@@ -144,7 +144,8 @@ class Checker {
     if (command_->commands.empty()) return Argument(word);
     const CommandInfo* command = FindCommand(*command_, word);
     if (command == nullptr)
-      return Error(fmt::format("unknown command {}{}", Printable(word, kShownBytes),
+      return Error(fmt::format("unknown command {}{}",
+                               word.empty() ? "''" : Printable(word, kShownBytes),
                                DidYouMean(word, CommandNames(*command_))));
     command_ = command;
     return Take(word);

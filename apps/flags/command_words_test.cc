@@ -38,6 +38,7 @@ TEST(CommandWords, UnknownNamesGetASuggestion) {
   EXPECT_EQ(
       Checked({"run", "--promt", "x"}),
       Words{"latte run: unknown option --promt; did you mean --prompt? see latte run --help"});
+  EXPECT_EQ(Checked({""}), Words{"latte: unknown command ''; see latte --help"});
   EXPECT_EQ(Checked({"run", "--zzzzzzzz"}),
             Words{"latte run: unknown option --zzzzzzzz; see latte run --help"});
 }
