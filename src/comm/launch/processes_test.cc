@@ -63,14 +63,14 @@ TEST(Processes, TheyGetVariablesNoInputAndNoOpenFiles) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);  // as a server's, which an exec keeps
   const auto shell =
       Shell(fmt::format(
-                "read line; echo \"$LATTE_TEST_VARIABLE:$line:$(ls /proc/$$/fd | wc -w)\" > {0}/a; "
+                "read line; set -- /proc/$$/fd/*; echo \"$LATTE_TEST_VARIABLE:$line:$#\" > {0}/a; "
                 "mv {0}/a {0}/done",
                 dir.path()),
             {"LATTE_TEST_VARIABLE=x y"});
   EXPECT_TRUE(shell->WaitForEnd(seconds(60)));
   std::string line;
   std::getline(std::ifstream(dir.File("done")), line);
-  EXPECT_EQ(line, "x y::4") << "0, 1, 2 and the one of the substitution";
+  EXPECT_EQ(line, "x y::4") << "0, 1, 2 and the folder that is listed";
   close(ends[0]);
   close(ends[1]);
 }

@@ -31,9 +31,9 @@ class WireWriter {
 
  private:
   void Add(const void* data, size_t bytes) {
-    const size_t begin = out_.size();
-    out_.resize(begin + (bytes + kWireUnit - 1) / kWireUnit * kWireUnit);
-    if (bytes > 0) std::memcpy(out_.data() + begin, data, bytes);
+    const auto* begin = static_cast<const std::byte*>(data);
+    out_.insert(out_.end(), begin, begin + bytes);
+    out_.resize((out_.size() + kWireUnit - 1) / kWireUnit * kWireUnit);
   }
 
   std::vector<std::byte> out_;
