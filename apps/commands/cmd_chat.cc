@@ -50,18 +50,20 @@ struct Signals {
   Interrupts interrupts;
   Interrupts resizes;
 
-  // Ctrl-C is caught only in a terminal.
-  static Result<Signals> Catch() {
+  // Ctrl-C is caught where it ends an answer: in a conversation in a terminal. Elsewhere it ends the program.
+  static Result<Signals> Catch(const ChatFlags& flags) {
     Signals out;
-    if (!IsTerminal(STDIN_FILENO)) return out;
+    if (flags.json || !IsTerminal(STDIN_FILENO)) return out;
     LATTE_ASSIGN_OR_RETURN(out.interrupts, Interrupts::Catch({SIGINT}));
     LATTE_ASSIGN_OR_RETURN(out.resizes, Interrupts::Catch({SIGWINCH, SIGCONT}));
     return out;
   }
 };
 
+using Message = std::optional<std::string>;
+
 // The one message of -p or --prompt-file; null: neither is given.
-Result<std::optional<std::string>> OneMessage(const ChatFlags& flags) {
+Result<Message> OneMessage(const ChatFlags& flags) {
   if (flags.prompt && flags.prompt_file)
     return InvalidArgument("give the message once: with -p or with --prompt-file, not with both");
   if (!flags.prompt_file) return flags.prompt;
@@ -93,8 +95,7 @@ Result<std::vector<std::string>> ReadMessages() {
 }
 
 Status Talk(Conversation* chat, const Signals& signals, const ChatFlags& flags,
-            const std::string& model, int64_t context) {
-  LATTE_ASSIGN_OR_RETURN(const std::optional<std::string> message, OneMessage(flags));
+            const Message& message, const std::string& model, int64_t context) {
   if (flags.json) {
     std::vector<std::string> messages;
     if (message) {
@@ -132,7 +133,7 @@ Result<int64_t> ContextFor(int64_t asked, int64_t max_position) {
   return context;
 }
 
-Status LocalChat(const ChatFlags& flags) {
+Status LocalChat(const ChatFlags& flags, const Message& message) {
   for (const auto& [name, flag] : flags.of_server)
     if (flag.given() && name != "--model")
       return InvalidArgument(
@@ -152,7 +153,7 @@ Status LocalChat(const ChatFlags& flags) {
       ResolveOptionsForOne(options, opened.model->config(), opened.machine, context));
   WarnAboutRates(engine_settings.rates_warning);
   WarnIfDense(opened.model->config(), engine_settings.attention);
-  LATTE_ASSIGN_OR_RETURN(const Signals signals, Signals::Catch());
+  LATTE_ASSIGN_OR_RETURN(const Signals signals, Signals::Catch(flags));
   LATTE_ASSIGN_OR_RETURN(
       const auto core,
       EngineCore::Create({opened.model.get(), &opened.machine, &tokenizer}, engine_settings));
@@ -169,7 +170,7 @@ Status LocalChat(const ChatFlags& flags) {
   SayDrawn(flags.sampling.Seed(settings.params.sampling));
   LATTE_ASSIGN_OR_RETURN(ChatSession chat,
                          ChatSession::Create(std::move(builder), core.get(), std::move(settings)));
-  return Talk(&chat, signals, flags, model, context);
+  return Talk(&chat, signals, flags, message, model, context);
 }
 
 // What flags and variables set: a server gets nothing else.
@@ -192,21 +193,22 @@ Status CheckNoLocalFlag(const ChatFlags& flags) {
       given.front()));
 }
 
-Status ServerChat(const ChatFlags& flags) {
+Status ServerChat(const ChatFlags& flags, const Message& message) {
   LATTE_RETURN_IF_ERROR(CheckNoLocalFlag(flags));
   RemoteChatSettings settings{
       .model = flags.remote.model, .system = flags.system, .thinking = flags.thinking};
   LATTE_ASSIGN_OR_RETURN(settings.params, ChosenParams(flags));
   const HttpClientOptions options{.ca_file = flags.remote.ca_file};
-  LATTE_ASSIGN_OR_RETURN(const Signals signals, Signals::Catch());
+  LATTE_ASSIGN_OR_RETURN(const Signals signals, Signals::Catch(flags));
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RemoteChat> chat,
                          RemoteChat::Open(flags.remote.Address(), options, std::move(settings)));
-  return Talk(chat.get(), signals, flags, chat->model(), 0);
+  return Talk(chat.get(), signals, flags, message, chat->model(), 0);
 }
 
 Status ChatCommand(const ChatFlags& flags) {
   UseUtf8();
-  return flags.remote.url.empty() ? LocalChat(flags) : ServerChat(flags);
+  LATTE_ASSIGN_OR_RETURN(const Message message, OneMessage(flags));
+  return flags.remote.url.empty() ? LocalChat(flags, message) : ServerChat(flags, message);
 }
 
 }  // namespace

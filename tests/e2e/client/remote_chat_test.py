@@ -2,6 +2,7 @@
 LATTE_BINARY; needs only Python's standard library."""
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -167,6 +168,19 @@ class OnATerminal(unittest.TestCase):
             terminal.type("\x04")
             self.assertEqual(terminal.close(), 0)
         self.assertEqual(len(server.posts()[1][2]["messages"]), 3)
+
+    def test_ctrl_c_ends_an_answer_as_an_object(self):
+        def silent(handler, body):
+            handler.begin()
+            while True:  # until the client leaves
+                handler.raw(": waiting\n\n")
+                time.sleep(0.01)
+        with ScriptedServer(silent) as server:
+            terminal = Terminal("chat", "--url", server.url, "--json", "-p", "Hi")
+            while not server.posts():
+                time.sleep(0.01)
+            terminal.type("\x03")
+            self.assertEqual(terminal.close(), -signal.SIGINT)
 
     def test_ctrl_c_before_the_first_token_forgets_the_question(self):
         def silent(handler, body):
