@@ -46,13 +46,15 @@ constexpr std::array kCommands = {
     ChatCommand{"/exit", "", "", &ChatLoop::Exit},
 };
 
-// Words stay whole in a terminal.
+// Words stay whole in a terminal. The text gets a newline if it does not end with one.
 void Note(std::string_view text) {
   const int columns = IsTerminal(STDERR_FILENO) ? ColumnsOf(STDERR_FILENO) : 0;
   ScreenText shown({.columns = columns});
   std::string lines = shown.Add(text);
   lines += shown.Finish();
-  std::fputs(fmt::format("{}\n", columns > 0 ? lines : text).c_str(), stderr);
+  std::fputs(
+      fmt::format("{}{}", columns > 0 ? lines : text, text.ends_with('\n') ? "" : "\n").c_str(),
+      stderr);
 }
 
 std::string_view Trimmed(std::string_view text) {
@@ -98,9 +100,8 @@ std::string ChatHelp() {
       out += fmt::format("{:<20} {}\n", fmt::format("{} {}", command.name, command.argument),
                          command.help);
   out +=
-      "Several lines between two \"\"\" are one message, and so is what is pasted. Ctrl-C stops "
-      "an\n"
-      "answer. To send a message that begins with /, type //.\n";
+      "Several lines between two \"\"\" are one message, and so is what is pasted.\n"
+      "Ctrl-C stops an answer. To send a message that begins with /, type //.\n";
   return out;
 }
 
@@ -151,7 +152,7 @@ Status ChatLoop::Obey(const std::string& line) {
 
 Status ChatLoop::Help(const std::string& argument) {
   LATTE_RETURN_IF_ERROR(Unexpected("/help", argument));
-  std::fputs(ChatHelp().c_str(), stderr);
+  Note(ChatHelp());
   return {};
 }
 
@@ -212,7 +213,7 @@ Status ChatLoop::System(const std::string& argument) {
 
 Status ChatLoop::SetParameter(const std::string& argument) {
   if (argument.empty()) {
-    std::fputs(ParametersText(chat_->params()).c_str(), stderr);
+    Note(ParametersText(chat_->params()));
     return {};
   }
   const std::string name = argument.substr(0, argument.find_first_of(" \t"));
