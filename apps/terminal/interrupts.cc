@@ -40,9 +40,10 @@ Result<Interrupts> Interrupts::Catch(std::initializer_list<int> signals) {
   return out;
 }
 
-bool Interrupts::Take() const {
+int Interrupts::TakeSignal() const {
   signalfd_siginfo info;
-  return fd_ >= 0 && read(fd_, &info, sizeof(info)) == sizeof(info);
+  const bool arrived = fd_ >= 0 && read(fd_, &info, sizeof(info)) == sizeof(info);
+  return arrived ? static_cast<int>(info.ssi_signo) : 0;
 }
 
 bool Interrupts::TakeFirst() const {

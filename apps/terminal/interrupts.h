@@ -26,7 +26,8 @@ class Interrupts {
   int fd() const { return fd_; }  // readable if a signal has arrived; -1: never
 
   // Whether a signal has arrived since the last call.
-  bool Take() const;
+  bool Take() const { return TakeSignal() != 0; }
+  int TakeSignal() const;  // which one; 0: none
 
   // As Take, and the first signal calls Release: the work should end, and a second Ctrl-C ends the
   // program at once. May be called from any thread.

@@ -1,7 +1,9 @@
 #include "apps/terminal/line_editor.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -12,6 +14,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "apps/terminal/keys.h"
 #include "apps/terminal/pastes.h"
 #include "apps/terminal/screen.h"
 #include "src/text/unicode/unicode.h"
@@ -40,21 +43,37 @@ std::string Narrow(std::wstring_view text) {
   return out;
 }
 
-// The keys that libedit's own table does not have.
-struct Key {
-  const wchar_t* keys;
-  const wchar_t* command;
+// libedit gets a key of several bytes as one character, which is bound to the key's command: it would take the end of a
+// key that it does not know for text, and so would its search with every key. The characters are the C1 controls,
+// which no one types; kFirstKey is the first of KeyCommands.
+constexpr wchar_t kFirstKey = 0x80;
+constexpr bool IsC1(char32_t c) { return c >= 0x80 && c < 0xa0; }
+
+constexpr int kEscapeMs = 50;  // in vi mode, ESC alone is a key after this pause
+
+// The rows of the screen that a line has before and after that of the cursor.
+struct LineRows {
+  int before = 0;
+  int after = 0;
 };
-constexpr Key kKeys[] = {
-    {L"\\e[200~", L"latte-paste"},  {L"\\e[A", L"ed-prev-history"},
-    {L"\\e[B", L"ed-next-history"}, {L"\\e[C", L"ed-next-char"},
-    {L"\\e[D", L"ed-prev-char"},    {L"\\e[H", L"ed-move-to-beg"},
-    {L"\\e[F", L"ed-move-to-end"},  {L"\\eOH", L"ed-move-to-beg"},
-    {L"\\eOF", L"ed-move-to-end"},  {L"\\e[1~", L"ed-move-to-beg"},
-    {L"\\e[4~", L"ed-move-to-end"}, {L"\\e[3~", L"ed-delete-next-char"},
-    {L"\\e[1;5C", L"em-next-word"}, {L"\\e[1;5D", L"ed-prev-word"},
-    {L"^R", L"em-inc-search-prev"}, {L"^L", L"ed-clear-screen"},
-};
+
+std::string MovedBy(int rows) {
+  if (rows == 0) return "";
+  return fmt::format("\x1b[{}{}", std::abs(rows), rows < 0 ? 'A' : 'B');
+}
+
+// Clears a line and moves the cursor to its beginning. Row by row: a terminal may keep what it clears at once, up to
+// its last row, above the screen.
+std::string Cleared(const LineRows& rows) {
+  std::string out = fmt::format("\r{}\x1b[K", MovedBy(-rows.before));
+  for (int i = 0; i < rows.before + rows.after; ++i) out += "\x1b[B\x1b[K";
+  return out += MovedBy(-rows.before - rows.after);
+}
+
+// A character as libedit reads it in the name of a key.
+std::wstring Octal(wchar_t c) {
+  return c > 0xff ? std::wstring(1, c) : Wide(fmt::format("\\{:03o}", static_cast<int>(c)));
+}
 
 }  // namespace
 
@@ -83,15 +102,18 @@ class LineEditor::Impl {
     if (edit_ == nullptr || history_ == nullptr)
       return Fail(Code::kUnavailable, "the terminal cannot be used: libedit does not start");
     Bind();
-    LATTE_RETURN_IF_ERROR(LoadHistory());
-    std::fputs(kPastesOn, stderr);
+    LoadHistory();
     Quiet();
     return {};
   }
 
   Result<LineEvent> Next(std::string_view prompt, std::string* line) {
-    prompt_ = Prompt(prompt);
+    shown_prompt_ = Wide(prompt);
+    prompt_ = Prompt(shown_prompt_);
     stopped_ = false;
+    while (resizes_.Take()) continue;  // of the time before: no line was on the screen
+    el_resize(edit_);
+    std::fputs(kPastesOn, stderr);  // a shell that stopped the program meanwhile has ended it
     int count = 0;
     const wchar_t* typed = el_wgets(edit_, &count);
     Quiet();
@@ -125,18 +147,55 @@ class LineEditor::Impl {
     el_wset(edit_, EL_GETCFN, &Impl::Read);
     el_wset(edit_, EL_HIST, history_w, history_);
     el_wset(edit_, EL_ADDFN, L"latte-paste", L"insert what is pasted", &Impl::Paste);
-    el_source(edit_, nullptr);  // ~/.editrc
-    for (const Key& key : kKeys) el_wset(edit_, EL_BIND, key.keys, key.command, nullptr);
+    el_wset(edit_, EL_BIND, L"^R", L"em-inc-search-prev", nullptr);
+    el_wset(edit_, EL_BIND, L"^L", L"ed-clear-screen", nullptr);
+    el_wset(edit_, EL_BIND, L"-r", L"\\033", nullptr);  // KeyCommands has these keys
+    el_source(edit_, nullptr);                          // ~/.editrc
+    const wchar_t* editor = nullptr;
+    in_vi_mode_ = el_wget(edit_, EL_EDITOR, &editor) == 0 && std::wstring_view(editor) == L"vi";
+    BindKeys();
   }
 
-  Status LoadHistory() {
+  void BindKeys() {
+    wchar_t key = kFirstKey;
+    for (const KeyCommand& command : KeyCommands()) {
+      const std::wstring name = Octal(key++);
+      el_wset(edit_, EL_BIND, name.c_str(), command.command, nullptr);
+      el_wset(edit_, EL_BIND, L"-a", name.c_str(), command.command, nullptr);  // vi's other mode
+    }
+  }
+
+  // Whether ~/.editrc binds a key. libedit prints the command of a key, or an error if it has none. In vi mode it has
+  // commands for arrows, which leave the mode of insertion: KeyCommands are better.
+  bool IsBoundByUser(std::string_view key) {
+    if (in_vi_mode_) return false;
+    std::wstring name;
+    for (const wchar_t c : Wide(key)) name += Octal(c);
+    char* printed = nullptr;
+    size_t size = 0;
+    std::FILE* output = open_memstream(&printed, &size);
+    std::FILE* errors = std::fopen("/dev/null", "w");
+    if (output != nullptr && errors != nullptr) {
+      el_wset(edit_, EL_SETFP, 1, output);
+      el_wset(edit_, EL_SETFP, 2, errors);
+      el_wset(edit_, EL_BIND, name.c_str(), nullptr);
+      el_wset(edit_, EL_SETFP, 1, stderr);
+      el_wset(edit_, EL_SETFP, 2, stderr);
+    }
+    if (errors != nullptr) std::fclose(errors);
+    if (output != nullptr) std::fclose(output);
+    std::free(printed);
+    return size > 0;
+  }
+
+  void LoadHistory() {
     HistEventW event;
     history_w(history_, &event, H_SETSIZE, static_cast<int>(HistoryFile::kMessages));
     history_w(history_, &event, H_SETUNIQUE, 1);
-    LATTE_ASSIGN_OR_RETURN(const std::vector<std::string> messages, file_.Load());
-    for (const std::string& message : messages)
+    const Result<std::vector<std::string>> messages = file_.Load();
+    if (!messages) return Warn(messages.error());
+    for (const std::string& message : *messages)
       history_w(history_, &event, H_ENTER, Wide(pastes_.Insert(message)).c_str());
-    return {};
   }
 
   void Remember(const std::wstring& typed, const std::string& message) {
@@ -144,13 +203,20 @@ class LineEditor::Impl {
     HistEventW event;
     history_w(history_, &event, H_ENTER, typed.c_str());
     const Status kept = file_.Append(message);
-    if (kept || std::exchange(warned_, true)) return;
-    std::fputs(fmt::format("latte: warning: {}\n", kept.error().message).c_str(), stderr);
+    if (!kept) Warn(kept.error());
   }
 
-  static std::wstring Prompt(std::string_view text) {
-    const bool colour = ShowsColour(STDERR_FILENO);
-    return colour ? L"\1\x1b[1;32m\1" + Wide(text) + L"\1\x1b[0m\1" : Wide(text);
+  // A conversation needs no history: one warning is enough.
+  void Warn(const Error& error) {
+    if (std::exchange(warned_, true)) return;
+    std::fputs(fmt::format("latte: warning: {}\n", error.message).c_str(), stderr);
+  }
+
+  // libedit loses a control sequence at the end of a prompt: the last character, a space, stands behind it.
+  static std::wstring Prompt(std::wstring text) {
+    if (!ShowsColour(STDERR_FILENO) || text.empty()) return text;
+    text.insert(text.size() - 1, L"\1\x1b[0m\1");
+    return L"\1\x1b[1;32m\1" + text;
   }
 
   // Nothing is echoed into an answer, and no line is limited to the 4,095 bytes of the kernel's own editing.
@@ -165,57 +231,123 @@ class LineEditor::Impl {
   // As libedit's own: 1 with a character, 0 at the end, −1 when the line is given up.
   int ReadCharacter(wchar_t* c) {
     while (true) {
-      const Utf8Step step = DecodeUtf8(input_);
-      if (step.bytes > 0 && !step.cut_off) {
-        input_.erase(0, static_cast<size_t>(step.bytes));
-        *c = static_cast<wchar_t>(step.code_point);
-        return 1;
-      }
-      const int filled = Fill();
-      if (filled <= 0) return filled;
+      *c = 0;
+      const bool taken = BeginsWithKey() ? TakeKey(c) : TakeCharacter(c);
+      if (*c != 0) return 1;
+      if (taken) continue;
+      const bool perhaps_escape = in_vi_mode_ && input_ == "\x1b";
+      const Filled filled = Fill(perhaps_escape ? kEscapeMs : -1);
+      if (filled == Filled::kInterrupted) return -1;
+      if (filled == Filled::kEnd) return 0;
+      if (filled == Filled::kTimeout) plain_ = 1;
     }
   }
 
-  // Waits for input. 1: there is some; 0: the end; −1: Ctrl-C.
-  int Fill() {
+  bool BeginsWithKey() const {
+    if (plain_ > 0 || !input_.starts_with('\x1b')) return false;
+    // In vi mode ESC is a key, after which other keys may follow at once.
+    return !in_vi_mode_ || input_.size() == 1 || input_[1] == '[' || input_[1] == 'O';
+  }
+
+  // Takes the key at the front of the input; a key that means nothing gives no character. False: a part is missing.
+  bool TakeKey(wchar_t* c) {
+    const std::string key = input_.substr(0, KeyBytes(input_));
+    if (key.empty()) return false;
+    if (key.size() > 1 && IsBoundByUser(key)) {
+      plain_ = key.size();
+      return true;
+    }
+    input_.erase(0, key.size());
+    if (const auto found = FindKeyCommand(key.substr(1)))
+      *c = kFirstKey + static_cast<wchar_t>(*found);
+    return true;
+  }
+
+  bool TakeCharacter(wchar_t* c) {
+    const Utf8Step step = DecodeUtf8(input_);
+    if (step.bytes == 0 || step.cut_off) return false;
+    const auto bytes = static_cast<size_t>(step.bytes);
+    input_.erase(0, bytes);
+    plain_ -= std::min(plain_, bytes);
+    if (!IsC1(step.code_point)) *c = static_cast<wchar_t>(step.code_point);
+    return true;
+  }
+
+  enum class Filled { kSome, kEnd, kInterrupted, kTimeout };
+
+  // Waits for input.
+  Filled Fill(int timeout_ms = -1) {
     while (true) {
       pollfd ready[] = {
           {STDIN_FILENO, POLLIN, 0}, {interrupts_.fd(), POLLIN, 0}, {resizes_.fd(), POLLIN, 0}};
-      if (poll(ready, 3, -1) < 0 && errno != EINTR) return 0;
+      const int polled = poll(ready, 3, timeout_ms);
+      if (polled < 0 && errno != EINTR) return Filled::kEnd;
+      if (polled == 0) return Filled::kTimeout;
       if (interrupts_.Take()) {
         stopped_ = true;
-        return -1;
+        LeaveLine();
+        return Filled::kInterrupted;
       }
-      if (resizes_.Take()) Resize();
+      TakeResizes();
       if (ready[0].revents == 0) continue;
       char bytes[1 << 12];
       const ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return 0;
+      if (n <= 0) return Filled::kEnd;
       input_.append(bytes, static_cast<size_t>(n));
-      return 1;
+      return Filled::kSome;
     }
   }
 
-  // After Ctrl-Z and fg, the terminal has the modes of the shell.
-  void Resize() {
+  void TakeResizes() {
+    bool resized = false;
+    bool continued = false;
+    while (const int signal = resizes_.TakeSignal()) {
+      resized = true;
+      continued = continued || signal == SIGCONT;
+    }
+    if (resized) ShowLineAgain(continued);
+  }
+
+  // After a change of the width, a terminal has broken the line again. After Ctrl-Z and fg, a shell has begun a new line,
+  // and set its modes.
+  void ShowLineAgain(bool on_new_line) {
+    std::fputs(Cleared(on_new_line ? LineRows{} : Rows()).c_str(), stderr);
+    std::fputs(kPastesOn, stderr);
     el_wset(edit_, EL_PREP_TERM, 0);
     el_wset(edit_, EL_PREP_TERM, 1);
-    std::fputs(kPastesOn, stderr);
     el_resize(edit_);
     el_wset(edit_, EL_REFRESH);
+  }
+
+  // Moves the cursor to the last row of the line, which stays on the screen.
+  void LeaveLine() const { std::fputs(MovedBy(Rows().after).c_str(), stderr); }
+
+  LineRows Rows() const {
+    const LineInfoW* line = el_wline(edit_);
+    const int columns = ColumnsOf(STDIN_FILENO);
+    const auto row_at = [&](const wchar_t* end) {
+      return RowAtEnd(shown_prompt_ + std::wstring(line->buffer, end), columns);
+    };
+    const int row = row_at(line->cursor);
+    return {.before = row, .after = row_at(line->lastchar) - row};
   }
 
   unsigned char TakePaste() {
     size_t searched = 0;
     size_t end = 0;
+    bool too_long = false;
     while ((end = input_.find(kPasteEnd, searched)) == std::string::npos) {
-      if (input_.size() > kMaxPasteBytes) return CC_ERROR;
       searched = input_.size() - std::min(input_.size(), kPasteEnd.size() - 1);
-      if (Fill() <= 0) return CC_EOF;
+      if (input_.size() > kMaxPasteBytes) {
+        too_long = true;
+        input_.erase(0, std::exchange(searched, 0));
+      }
+      if (Fill() != Filled::kSome) return CC_EOF;
     }
     const std::string text = PastedText(std::string_view(input_).substr(0, end));
     input_.erase(0, end + kPasteEnd.size());
+    if (too_long) return CC_ERROR;
     if (el_winsertstr(edit_, Wide(pastes_.Insert(text)).c_str()) < 0) return CC_ERROR;
     return CC_REFRESH;
   }
@@ -225,7 +357,10 @@ class LineEditor::Impl {
   HistoryFile file_;
   Pastes pastes_;
   std::wstring prompt_;
-  std::string input_;  // bytes read from the terminal but not yet used
+  std::wstring shown_prompt_;  // without its colour
+  std::string input_;          // bytes read from the terminal but not yet used
+  size_t plain_ = 0;           // bytes at the front of the input that libedit gets as they are
+  bool in_vi_mode_ = false;
   bool stopped_ = false;
   bool warned_ = false;
   termios modes_ = {};  // of the terminal before

@@ -18,7 +18,7 @@ namespace latte {
 class LineEditor final : public LineSource {
  public:
   // Both must outlive the editor: `interrupts` catches SIGINT, `resizes` SIGWINCH and SIGCONT.
-  // Errors: kUnavailable if the terminal or the history cannot be used.
+  // A history that cannot be used gives a warning. Errors: kUnavailable if the terminal cannot be used.
   static Result<std::unique_ptr<LineEditor>> Open(const Interrupts& interrupts,
                                                   const Interrupts& resizes, HistoryFile history);
   ~LineEditor() override;  // restores the terminal

@@ -2,6 +2,7 @@
 
 #include <clocale>
 #include <cstdlib>
+#include <cwchar>
 #include <string_view>
 
 #include <langinfo.h>
@@ -31,6 +32,23 @@ int ColumnsOf(int fd) {
   winsize size = {};
   if (ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
   return size.ws_col;
+}
+
+int RowAtEnd(std::wstring_view text, int columns) {
+  constexpr int kUsual = 80;
+  if (columns <= 0) columns = kUsual;
+  int row = 0;
+  int column = 0;
+  for (const wchar_t c : text) {
+    const int known = wcwidth(c);
+    const int width = known < 0 ? 2 : known;
+    if (column + width > columns) {
+      ++row;
+      column = 0;
+    }
+    column += width;
+  }
+  return column < columns ? row : row + 1;
 }
 
 void UseUtf8() {

@@ -71,5 +71,16 @@ TEST(ScreenText, ReasoningIsDim) {
   EXPECT_EQ(Shown("<think>a</think>b"), "<think>a</think>b");
 }
 
+TEST(Screen, RowsOfALine) {
+  UseUtf8();
+  EXPECT_EQ(RowAtEnd(L"", 5), 0);
+  EXPECT_EQ(RowAtEnd(L"abcd", 5), 0);
+  EXPECT_EQ(RowAtEnd(L"abcde", 5), 1);  // the cursor waits in the next row
+  EXPECT_EQ(RowAtEnd(L"abcdefghij", 5), 2);
+  EXPECT_EQ(RowAtEnd(L"你好世", 5), 1);  // two columns each: one column stays empty
+  EXPECT_EQ(RowAtEnd(L"ab\x01", 4), 1);
+  EXPECT_EQ(RowAtEnd(std::wstring(80, L'x'), 0), 1);
+}
+
 }  // namespace
 }  // namespace latte

@@ -1,87 +1,19 @@
 """latte chat in a real terminal: tmux. Usage: chat_terminal_test.py LATTE_BINARY; needs only Python's standard library and tmux; without
 tmux, all tests are skipped."""
 import json
-import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
+from tmux_screen import SECONDS, Screen
+
 LATTE = None
-SECONDS = 120
 ENDLESS = ["--temperature", "100", "--seed", "1", "-n", "4000"]  # stories that hardly ever end
 SLOW = {"LATTE_ISA": "ref"}.items()
 SHORT = ["--temperature", "0", "-n", "8"]
-
-
-class Screen:
-    """A program in a window of a tmux server of its own."""
-
-    def __init__(self, folder, *args, columns=80, lines=24, env=(), shell=False):
-        self.socket = f"{tempfile.mkdtemp(dir=folder)}/tmux"
-        self.folder = pathlib.Path(folder)
-        command = " ".join(f"'{word}'" for word in [LATTE, *map(str, args)])
-        environment = {"XDG_STATE_HOME": f"{folder}/state", "HOME": folder, "NO_COLOR": "1", **dict(env)}
-        exports = " ".join(f"{name}='{value}'" for name, value in environment.items())
-        run = f"env {exports} {command}; echo; echo ENDED $?; sleep {SECONDS}"
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines),
-                  f"env {exports} PS1='$ ' bash --norc -i" if shell else run)
-        if shell:
-            self.until_text("$")
-            self.type(command)
-            self.key("Enter")
-
-    def tmux(self, *args, **how):
-        return subprocess.run(["tmux", "-S", self.socket, *args], check=True, capture_output=True, timeout=SECONDS, **how).stdout.decode()
-
-    def text(self):
-        """The text of the screen and above it; lines that the terminal wrapped are separate."""
-        return self.tmux("capture-pane", "-p", "-S", "-2000")
-
-    def lines(self):
-        return [line for line in self.text().splitlines() if line.strip()]
-
-    def until(self, condition, what):
-        end = time.monotonic() + SECONDS
-        while True:
-            text = self.text()
-            if condition(text):
-                return text
-            if time.monotonic() > end:
-                raise AssertionError(f"no {what} in:\n{text}")
-            time.sleep(0.05)
-
-    def until_text(self, wanted):
-        return self.until(lambda text: wanted in text, repr(wanted))
-
-    def until_prompts(self, count):
-        """Until `count` lines begin with the prompt, and the last line is an empty one."""
-        def ready(text):
-            lines = [line for line in text.splitlines() if line.strip()]
-            return sum(line.startswith(">") for line in lines) >= count and lines[-1].strip() == ">"
-        return self.until(ready, f"prompt number {count}")
-
-    def type(self, text):
-        self.tmux("send-keys", "-l", text)
-
-    def key(self, *names):
-        self.tmux("send-keys", *names)
-
-    def paste(self, text):
-        file = self.folder / "buffer"
-        file.write_bytes(text.encode())
-        self.tmux("load-buffer", str(file))
-        self.tmux("paste-buffer", "-p")  # -p: marked as pasted, if the program asked for it
-
-    def end(self):
-        self.key("C-d")
-        return self.until_text("ENDED")
-
-    def close(self):
-        subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True)
 
 
 def tokens(text):
@@ -96,7 +28,7 @@ class InATerminal(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def chat(self, *args, **how):
-        screen = Screen(self.folder, "chat", *args, **how)
+        screen = Screen(self.folder, [LATTE, "chat", *args], **how)
         self.addCleanup(screen.close)
         screen.until_prompts(1)
         return screen
@@ -154,6 +86,64 @@ class InATerminal(unittest.TestCase):
         self.assertEqual(history.stat().st_mode & 0o777, 0o600)
         self.assertEqual([json.loads(line) for line in history.read_text().splitlines()], ["grüß: Once upon a time", "second"])
 
+    def test_a_history_that_cannot_be_used_is_warned_of_once(self):
+        (pathlib.Path(self.folder) / "state/latte/history").mkdir(parents=True)
+        screen = self.chat(*SHORT)
+        for count in (2, 3):
+            screen.type("Hi")
+            screen.key("Enter")
+            screen.until_prompts(count)
+        self.assertIn("ENDED 0", screen.end())
+        self.assertEqual(screen.text().count("latte: warning: the history in"), 1)
+
+    def edited(self, keys, editrc=""):
+        """The line after keys: names of tmux, bytes that begin with ESC, or text."""
+        (pathlib.Path(self.folder) / ".editrc").write_text(editrc)
+        screen = self.chat(*SHORT)
+        for key in keys:
+            if key.startswith("<"):
+                screen.key(key.strip("<>"))
+            else:
+                screen.type(key)
+        screen.type("END")
+        text = screen.until_text("END")
+        screen.close()
+        return text.rstrip().splitlines()[-1].removeprefix("> ").replace("END", "|")
+
+    def test_keys_of_every_terminal_edit_the_line(self):
+        for home in ("<Home>", "\x1b[H", "\x1bOH", "\x1b[1~", "\x1b[7~", "<C-a>"):
+            for end in ("<End>", "\x1b[F", "\x1bOF", "\x1b[4~", "\x1b[8~", "<C-e>"):
+                self.assertEqual(self.edited(["bc", home, "a", end, "d"]), "abcd|", (home, end))
+
+    def test_keys_move_over_words_and_delete_them(self):
+        words = "one two three"
+        for left in ("<C-Left>", "<M-b>", "\x1b[5D", "\x1bOd"):
+            for right in ("<C-Right>", "<M-f>", "\x1b[5C", "\x1bOc"):
+                self.assertEqual(self.edited([words, left, left, left, right]), "one| two three", (left, right))
+        for delete, wanted in (("<C-w>", "one two |"), ("<M-BSpace>", "one two |"), ("<C-u>", "|")):
+            self.assertEqual(self.edited([words, delete]), wanted, delete)
+        for delete in ("<M-d>", "\x1b[3;5~"):
+            self.assertEqual(self.edited([words, "<Home>", delete]), "| two three", delete)
+        self.assertEqual(self.edited([words, "<Home>", "<DC>"]), "|ne two three")
+        self.assertEqual(self.edited([words, "<C-l>"]), words + "|")
+
+    def test_a_key_ends_a_search(self):
+        screen = self.chat(*SHORT)
+        screen.type("Once upon a time")
+        screen.key("Enter")
+        screen.until_prompts(2)
+        screen.close()
+        for keys, wanted in ((["<Left>"], "O|nce upon a time"), (["<M-f>"], "Once| upon a time"),
+                             (["<F5>", "<Right>"], "Onc|e upon a time")):
+            self.assertEqual(self.edited(["<C-r>", "ce", *keys]), wanted, keys)
+
+    def test_editrc_binds_keys(self):
+        self.assertEqual(self.edited(["bc", "<F5>", "a"], 'bind "\\e[15~" ed-move-to-beg\n'), "a|bc")
+        self.assertEqual(self.edited(["bc", "<Up>", "a"], 'bind "\\e[A" ed-move-to-beg\n'), "a|bc")
+        self.assertEqual(self.edited(["bc", "<M-x>", "a"], 'bind "\\ex" ed-move-to-beg\n'), "a|bc")
+        vi = self.edited(["one two", "<Escape>", "b", "i", "a ", "<Escape>", "0", "i", "<Right>", "!"], "bind -v\n")
+        self.assertEqual(vi, "o!|ne a two")
+
     def test_ctrl_c_ends_the_answer_alone(self):
         screen = self.chat(*ENDLESS, env=SLOW)
         screen.type("Once upon a time")
@@ -203,11 +193,11 @@ class InATerminal(unittest.TestCase):
         screen.type(line)
         screen.until(lambda text: text.count("alpha") == 12, "the line")
         for columns, lines in ((40, 10), (100, 30), (24, 6), (80, 24)):
-            screen.tmux("resize-window", "-x", str(columns), "-y", str(lines))
+            screen.resize(columns, lines)
             screen.type("z")
         screen.key("Enter")
         screen.until(lambda text: len(text.split()) > 150, "an answer")
-        screen.tmux("resize-window", "-x", "40", "-y", "12")
+        screen.resize(40, 12)
         screen.key("C-c")
         screen.until_text("[stopped; the text so far")
         save = pathlib.Path(self.folder) / "saved.json"
