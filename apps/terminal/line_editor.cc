@@ -1,5 +1,6 @@
 #include "apps/terminal/line_editor.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -320,8 +321,13 @@ class LineEditor::Impl {
     el_wset(edit_, EL_REFRESH);
   }
 
-  // Moves the cursor to the last row of the line, which stays on the screen.
-  void LeaveLine() const { std::fputs(MovedBy(Rows().after).c_str(), stderr); }
+  // Moves the cursor to the last row of the line, which stays on the screen. A search, which shows a second line, does so
+  // itself.
+  void LeaveLine() const {
+    const LineInfoW* line = el_wline(edit_);
+    const bool in_search = std::find(line->buffer, line->lastchar, L'\n') != line->lastchar;
+    if (!in_search) std::fputs(MovedBy(Rows().after).c_str(), stderr);
+  }
 
   LineRows Rows() const {
     const LineInfoW* line = el_wline(edit_);

@@ -42,11 +42,11 @@ int RowAtEnd(std::wstring_view text, int columns) {
   for (const wchar_t c : text) {
     const int known = wcwidth(c);
     const int width = known < 0 ? 2 : known;
-    if (column + width > columns) {
+    if (c == L'\n' || column + width > columns) {
       ++row;
       column = 0;
     }
-    column += width;
+    if (c != L'\n') column += width;
   }
   return column < columns ? row : row + 1;
 }

@@ -79,6 +79,7 @@ TEST(Screen, RowsOfALine) {
   EXPECT_EQ(RowAtEnd(L"abcdefghij", 5), 2);
   EXPECT_EQ(RowAtEnd(L"你好世", 5), 1);  // two columns each: one column stays empty
   EXPECT_EQ(RowAtEnd(L"ab\x01", 4), 1);
+  EXPECT_EQ(RowAtEnd(L"abcdef\nab", 5), 2);
   EXPECT_EQ(RowAtEnd(std::wstring(80, L'x'), 0), 1);
 }
 

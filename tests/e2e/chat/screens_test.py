@@ -143,6 +143,22 @@ class Screens(unittest.TestCase):
             screen.type("z")  # latte has seen the new size before it reads this
             self.compare(screen, f"resize_{name}")
 
+    def test_resize_and_ctrl_c_in_a_search(self):
+        state = pathlib.Path(self.folder) / "state/latte"
+        state.mkdir(parents=True)
+        (state / "history").write_text('"Once upon a time there was a cat who had a hat"\n')
+        screen = self.chat(columns=60)
+        screen.key("C-r")
+        screen.until_text("bck:")
+        screen.type("wa")
+        self.compare(screen, "search")
+        screen.resize(30, 24)
+        screen.type("s")
+        self.compare(screen, "search_narrower")
+        screen.key("C-c")
+        screen.until_prompts(2)
+        self.compare(screen, "search_ctrl_c")
+
     def test_resize_in_an_answer(self):
         parts = [threading.Event() for _ in range(3)]
 
