@@ -1,5 +1,6 @@
 """Finds the blocks of commands in a Markdown page, and divides each into commands."""
 import dataclasses
+import os
 import re
 import subprocess
 
@@ -39,6 +40,8 @@ def blocks_of(page, text):
         elif line.strip():
             comment = NOT_RUN.search(line)
             reason = comment[1] if comment else ""
+    if block is not None:
+        raise ValueError(f"{block.where}: this block is not closed")
     return found
 
 
@@ -55,7 +58,8 @@ def is_whole(text):
     """Whether bash takes `text` for one or several finished commands."""
     if text.rstrip("\n").endswith("\\"):
         return False
-    return subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True).returncode == 0
+    done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, env={**os.environ, "LC_ALL": "C"})
+    return done.returncode == 0 and "here-document" not in done.stderr  # bash only warns that its end is missing
 
 
 def commands_of(block):
