@@ -142,12 +142,12 @@ void AddRangesOfM(JsonOut& out, const std::string& what, const Machine& machine,
                    {"kernel", serves->name}});
   };
   for (int64_t m = 1; m <= kMostRows; ++m) {
-    const Kernel<Op>& kernel = Select<Op>(shape(m), machine);
-    if (serves != nullptr && serves != &kernel) {
+    const Kernel<Op>* kernel = &Select<Op>(shape(m), machine);
+    if (serves != nullptr && serves != kernel) {
       add(m - 1);
       begin = m;
     }
-    serves = &kernel;
+    serves = kernel;
   }
   add(kMostRows);
 }
