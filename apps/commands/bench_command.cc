@@ -1,9 +1,11 @@
 #include "apps/commands/bench_command.h"
 
 #include <csignal>
+#include <functional>
 #include <memory>
 
 #include "apps/terminal/interrupts.h"
+#include "apps/terminal/progress.h"
 #include "src/base/json_out.h"
 #include "src/jobs/convert/synth.h"
 #include "src/models/registry.h"
@@ -19,9 +21,12 @@ Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int thread
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   Result<std::unique_ptr<Model>> loaded = [&]() -> Result<std::unique_ptr<Model>> {
     ThreadPool pool(threads);
-    LATTE_ASSIGN_OR_RETURN(const TemporarySynth folder, TemporarySynth::Make(spec, pool, [&] {
-                             return interrupts.TakeFirst();
-                           }));
+    Progress shown("synthetic weights");
+    LATTE_ASSIGN_OR_RETURN(const TemporarySynth folder,
+                           TemporarySynth::Make(
+                               spec, pool, [&] { return interrupts.TakeFirst(); },
+                               std::bind_front(&Progress::Show, &shown)));
+    shown.End();
     if (ranks == nullptr) return LoadModel(folder.dir());
     ModelOptions options;
     LATTE_RETURN_IF_ERROR(ranks->AnnounceModel(folder.dir(), options));
@@ -34,10 +39,14 @@ Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int thread
 }  // namespace
 
 FlagSet AddOne(const FlagSet& bench, BenchFlags& flags, const std::string& name,
-               const std::string& what, Bench run) {
+               const std::string& what, Bench run, const std::string& noun) {
   const FlagSet sub = bench.AddCommand(name, what);
   sub.Group("Output").AddSwitch("--json", flags.json, "one JSON object instead of a table");
-  sub.OnChosen([&flags, run = std::move(run)] { flags.bench = run; });
+  const auto show_and_run = [name, noun, run = std::move(run)](const Machine& machine) {
+    Progress shown("bench " + name, noun);
+    return run(machine, shown.ForMeasurements());
+  };
+  sub.OnChosen([&flags, show_and_run] { flags.bench = show_and_run; });
   return sub;
 }
 

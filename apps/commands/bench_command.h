@@ -5,21 +5,22 @@
 
 #include "apps/flags/command.h"
 #include "src/base/json_out_fwd.h"
+#include "src/jobs/job_progress.h"
 
 namespace latte {
 
-using Bench = std::function<Result<JsonOut>(const Machine&)>;
+using Bench = std::function<Result<JsonOut>(const Machine&, const JobProgress&)>;
 
 // Flags of `latte bench` that apply to every bench; empty: not given.
 struct BenchFlags {
-  Bench bench;
+  std::function<Result<JsonOut>(const Machine&)> bench;
   std::function<Status(bool json)> own;  // a bench that prints its record itself
   bool json = false;
 };
 
-// Adds a subcommand; `bench` runs if the user chooses it.
+// Adds a subcommand; `run` runs, and its progress is shown in `noun`, if the user chooses it.
 FlagSet AddOne(const FlagSet& bench, BenchFlags& flags, const std::string& name,
-               const std::string& what, Bench run);
+               const std::string& what, Bench run, const std::string& noun = "steps");
 
 // A model on disk, or a temporary model of a shape with random weights.
 struct ModelChoice {

@@ -28,7 +28,10 @@ Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& file
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   // By default the engine refuses what does not fit.
   if (options.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
-  LATTE_ASSIGN_OR_RETURN(const CreatedEngine created, CreateEngine(options, files, ranks));
+  ProgressOfLoading loading;
+  LATTE_ASSIGN_OR_RETURN(const CreatedEngine created,
+                         CreateEngine(options, files, ranks, loading.Hooks()));
+  loading.End();
   Engine* const engine = created.engine.get();
   WarnIfFewer(options.threads, engine->options().threads);
   WarnAboutRates(created.rates_warning);

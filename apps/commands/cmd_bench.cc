@@ -6,6 +6,7 @@
 #include "apps/commands/bench_command.h"
 #include "apps/ranks.h"
 #include "apps/record_file.h"
+#include "apps/terminal/progress.h"
 #include "src/base/json_out.h"
 #include "src/jobs/bench/bench_absorption.h"
 #include "src/jobs/bench/bench_attention.h"
@@ -42,30 +43,32 @@ struct AttentionFlags {
   std::string cache_dtype = "bf16";
   std::string dtype = "bf16";
 
-  Result<JsonOut> Run(const Machine& machine) const {
-    if (phase == "decode") return Decode(machine);
-    if (phase == "prefill") return Prefill(machine);
+  Result<JsonOut> Run(const Machine& machine, const JobProgress& progress) const {
+    if (phase == "decode") return Decode(machine, progress);
+    if (phase == "prefill") return Prefill(machine, progress);
     return InvalidArgument(fmt::format("--phase: expected decode or prefill, found '{}'", phase));
   }
-  Result<JsonOut> Decode(const Machine& machine) const {
+  Result<JsonOut> Decode(const Machine& machine, const JobProgress& progress) const {
     BenchAttentionOptions out = options;
     out.q_len = q_len == kUnset ? 1 : q_len;
     LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseCacheDType(cache_dtype));
-    return BenchAttention(out, machine);
+    return BenchAttention(out, machine, progress);
   }
-  Result<JsonOut> Prefill(const Machine& machine) const {
+  Result<JsonOut> Prefill(const Machine& machine, const JobProgress& progress) const {
     const BenchAttentionOptions& o = options;
     BenchPrefillOptions out{o.heads, o.context, o.batch, o.context, {}, o.threads, o.kernel};
     if (q_len != kUnset) out.q_len = q_len;
     LATTE_ASSIGN_OR_RETURN(out.dtype, ParseFloat("--dtype", dtype));
-    return BenchPrefill(out, machine);
+    return BenchPrefill(out, machine, progress);
   }
 };
 
 void AddAttention(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<AttentionFlags>();
   const FlagSet sub = AddOne(bench, flags, "attention", "One attention kernel on random data",
-                             [own](const Machine& machine) { return own->Run(machine); });
+                             [own](const Machine& machine, const JobProgress& progress) {
+                               return own->Run(machine, progress);
+                             });
   BenchAttentionOptions& o = own->options;
   sub.Add("--phase", own->phase,
           "decode: absorbed, over latents; prefill: expanded (default: decode)")
@@ -94,10 +97,10 @@ void AddDispatch(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<DispatchOptions>();
   const FlagSet sub =
       AddOne(bench, flags, "dispatch", "The chosen attention path compared with the faster one",
-             [own](const Machine& machine) -> Result<JsonOut> {
+             [own](const Machine& machine, const JobProgress& progress) -> Result<JsonOut> {
                const FoundRates found = MachineRates(machine);
                WarnAboutRates(found.warning);
-               return BenchDispatch(*own, found.rates, machine);
+               return BenchDispatch(*own, found.rates, machine, progress);
              });
   AddDispatchOptions(sub, *own);
 }
@@ -106,13 +109,13 @@ struct CalibrateFlags {
   DispatchOptions options;
   std::string out = DefaultRatesPath();
 
-  Result<JsonOut> Run(const Machine& machine) const {
+  Result<JsonOut> Run(const Machine& machine, const JobProgress& progress) const {
     if (out.empty())
       return InvalidArgument("--out: expected a file, because no home folder is known");
     std::error_code ignored;  // if the folder cannot be made, the next line fails
     std::filesystem::create_directories(std::filesystem::path(out).parent_path(), ignored);
     LATTE_RETURN_IF_ERROR(MayReplace(out, RatesFile()));
-    LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MeasureRates(options, machine));
+    LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MeasureRates(options, machine, progress));
     const JsonOut record = ToJson(rates, machine);
     LATTE_RETURN_IF_ERROR(WriteRecord(out, record, RatesFile()));
     return record;
@@ -123,7 +126,9 @@ void AddCalibrate(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<CalibrateFlags>();
   const FlagSet sub = AddOne(bench, flags, "calibrate",
                              "Measure the rates that attention paths are chosen by, and save them",
-                             [own](const Machine& machine) { return own->Run(machine); });
+                             [own](const Machine& machine, const JobProgress& progress) {
+                               return own->Run(machine, progress);
+                             });
   AddDispatchOptions(sub, own->options);
   sub.Add("--out", own->out,
           "file to write (default: $LATTE_RATES, else ~/.cache/latte/rates.json)")
@@ -132,9 +137,10 @@ void AddCalibrate(const FlagSet& bench, BenchFlags& flags) {
 
 void AddAbsorption(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<AbsorptionOptions>();
-  const FlagSet sub =
-      AddOne(bench, flags, "absorption", "A decode step of one layer in five forms",
-             [own](const Machine& machine) { return BenchAbsorption(*own, machine); });
+  const FlagSet sub = AddOne(bench, flags, "absorption", "A decode step of one layer in five forms",
+                             [own](const Machine& machine, const JobProgress& progress) {
+                               return BenchAbsorption(*own, machine, progress);
+                             });
   sub.Add("--heads", own->heads, "query heads (default: 128)");
   sub.Add("--context", own->context, "cached tokens per request (default: 1024)");
   sub.Add("--batch", own->batch, "requests (default: 1)");
@@ -156,7 +162,9 @@ FlagSet AddGemm(const FlagSet& bench, BenchFlags& flags, const std::string& name
   auto own = std::make_shared<BenchGemmOptions>();
   own->name = name;
   const FlagSet sub = AddOne(bench, flags, name, "One matrix product on random data",
-                             [own](const Machine& machine) { return BenchGemm(*own, machine); });
+                             [own](const Machine& machine, const JobProgress& progress) {
+                               return BenchGemm(*own, machine, progress);
+                             });
   sub.Add("--m", own->m, "rows of activations (default: 1)");
   sub.Add("--n", own->n, "outputs (default: 7168)");
   sub.Add("--k", own->k, "inputs (default: 7168)");
@@ -176,24 +184,33 @@ FlagSet AddShaped(const FlagSet& bench, BenchFlags& flags, const std::string& na
 void AddShapes(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<BenchShapeOptions>();
   AddShaped(bench, flags, "projections", "The matrix products around attention", *own,
-            [own](const Machine& machine) { return BenchProjections(*own, machine); });
+            [own](const Machine& machine, const JobProgress& progress) {
+              return BenchProjections(*own, machine, progress);
+            });
   auto moe = std::make_shared<BenchShapeOptions>();
-  AddShaped(bench, flags, "moe", "The experts of one layer", *moe, [moe](const Machine& machine) {
-    return BenchMoe(*moe, machine);
-  }).Add("--skew", moe->skew, "the router chooses expert e with weight (e + 1)^-skew (default: 0)");
+  AddShaped(bench, flags, "moe", "The experts of one layer", *moe,
+            [moe](const Machine& machine, const JobProgress& progress) {
+              return BenchMoe(*moe, machine, progress);
+            })
+      .Add("--skew", moe->skew,
+           "the router chooses expert e with weight (e + 1)^-skew (default: 0)");
 }
 
 void AddPool(const FlagSet& bench, BenchFlags& flags) {
   auto threads = std::make_shared<int>(2);
   const FlagSet sub = AddOne(bench, flags, "pool", "Cost of handing work to threads",
-                             [threads](const Machine&) { return BenchPool(*threads); });
+                             [threads](const Machine&, const JobProgress& progress) {
+                               return BenchPool(*threads, progress);
+                             });
   AddThreads(sub, *threads, 2);
 }
 
 void AddSampler(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<BenchSamplerOptions>();
   const FlagSet sub = AddOne(bench, flags, "sampler", "Cost of sampling per row of logits",
-                             [own](const Machine& machine) { return BenchSampler(*own, machine); });
+                             [own](const Machine& machine, const JobProgress& progress) {
+                               return BenchSampler(*own, machine, progress);
+                             });
   sub.Add("--vocab", own->vocab, "logits per row (default: 129280)");
   sub.Add("--rows", own->rows, "rows sampled by one call (default: 16)");
   AddThreads(sub, own->threads, 1);
@@ -225,10 +242,12 @@ struct ModelFlags {
     LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
     const FoundRates found = MachineRates(machine);
     WarnAboutRates(found.warning);
+    Progress shown("bench model", "steps");
     const auto bench = [&](const Model& loaded) {
-      return BenchModel(loaded, own, machine, found.rates, group.get());
+      return BenchModel(loaded, own, machine, found.rates, group.get(), shown.ForMeasurements());
     };
     LATTE_ASSIGN_OR_RETURN(const JsonOut record, model.Run(own.threads, bench, group.get()));
+    shown.End();
     return PrintRecord(record, json);
   }
 };

@@ -26,12 +26,12 @@ struct EngineBench {
   }
   // Errors: of flags and variables, of loading and of `bench`.
   template <class Bench>
-  Result<JsonOut> Run(Bench bench, const Machine& machine) const {
+  Result<JsonOut> Run(Bench bench, const Machine& machine, const JobProgress& progress) const {
     Options out = options;
     LATTE_RETURN_IF_ERROR(flags.Apply(out.engine));
     LATTE_RETURN_IF_ERROR(flags.Validate(out.engine));
     return model.Run(out.engine.threads,
-                     [&](const Model& loaded) { return bench(loaded, out, machine); });
+                     [&](const Model& loaded) { return bench(loaded, out, machine, progress); });
   }
 };
 
@@ -39,7 +39,9 @@ void AddBatch(const FlagSet& bench, BenchFlags& flags) {
   auto all = std::make_shared<EngineBench<BenchBatchOptions>>();
   const FlagSet sub =
       AddOne(bench, flags, "batch", "Decode steps of many requests compared with one",
-             [all](const Machine& machine) { return all->Run(BenchBatch, machine); });
+             [all](const Machine& machine, const JobProgress& progress) {
+               return all->Run(BenchBatch, machine, progress);
+             });
   auto* own = &all->options;
   all->model.Add(sub);
   sub.Add("--batches", own->batches, "requests at once (default: 1,8,16,32)")
@@ -54,9 +56,12 @@ void AddBatch(const FlagSet& bench, BenchFlags& flags) {
 
 void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
   auto all = std::make_shared<EngineBench<BenchPrefixOptions>>();
-  const FlagSet sub =
-      AddOne(bench, flags, "prefix", "Gain from cached prefixes of prompts",
-             [all](const Machine& machine) { return all->Run(BenchPrefix, machine); });
+  const FlagSet sub = AddOne(
+      bench, flags, "prefix", "Gain from cached prefixes of prompts",
+      [all](const Machine& machine, const JobProgress& progress) {
+        return all->Run(BenchPrefix, machine, progress);
+      },
+      "tokens");
   auto* own = &all->options;
   all->model.Add(sub);
   sub.Add("--requests", own->requests, "requests (default: 32)").Range(1, 1024);
@@ -71,9 +76,12 @@ void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
 
 void AddDeterminism(const FlagSet& bench, BenchFlags& flags) {
   auto all = std::make_shared<EngineBench<BenchDeterminismOptions>>();
-  const FlagSet sub =
-      AddOne(bench, flags, "determinism", "Cost of each level of determinism",
-             [all](const Machine& machine) { return all->Run(BenchDeterminism, machine); });
+  const FlagSet sub = AddOne(
+      bench, flags, "determinism", "Cost of each level of determinism",
+      [all](const Machine& machine, const JobProgress& progress) {
+        return all->Run(BenchDeterminism, machine, progress);
+      },
+      "tokens");
   auto* own = &all->options;
   all->model.Add(sub);
   sub.Add("--requests", own->requests, "requests (default: 16)").Range(1, 1024);

@@ -1,6 +1,7 @@
 // latte eval: measures what a model can do.
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <optional>
 
 #include <fmt/format.h>
@@ -39,21 +40,6 @@ Result<StoryGrammar> LoadGrammar(const std::string& name) {
   return StoryGrammar::Load(path);
 }
 
-// One line per skill.
-class SkillProgress {
- public:
-  void Show(std::string_view skill, int64_t done, int64_t items) {
-    if (skill != skill_) progress_.emplace(fmt::format("{:<10}", skill), "items");
-    skill_ = skill;
-    progress_->Show(done, items);
-  }
-  void End() { progress_.reset(); }
-
- private:
-  std::string skill_;
-  std::optional<Progress> progress_;
-};
-
 Status PrintReport(const EvalFlags& flags, const EngineOptions& engine,
                    const std::vector<SkillReport>& reports) {
   if (!flags.json)
@@ -86,12 +72,10 @@ Status EvalCommand(const EvalFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, {.drafts = &drafts}));
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   const EvalSubject subject = {*opened.model, opened.machine, tokenizer, grammar};
-  SkillProgress shown;
+  ProgressOfParts shown("items");
   LATTE_ASSIGN_OR_RETURN(
       const auto reports,
-      Evaluate(subject, options, [&](std::string_view skill, int64_t done, int64_t items) {
-        shown.Show(skill, done, items);
-      }));
+      Evaluate(subject, options, std::bind_front(&ProgressOfParts::Show, &shown)));
   shown.End();
   LATTE_RETURN_IF_ERROR(PrintReport(flags, options.engine, reports));
   if (stopped) return Fail(Code::kCancelled, "eval: stopped; the skills above were finished");

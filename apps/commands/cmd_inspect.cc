@@ -5,6 +5,7 @@
 #include "apps/flags/command.h"
 #include "apps/flags/pages/cli_page.h"
 #include "apps/flags/pages/options_page.h"
+#include "apps/terminal/progress.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/check_weights.h"
 #include "src/checkpoint/model_path.h"
@@ -80,7 +81,8 @@ Status InspectCommand(const InspectFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
   if (check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
-    LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
+    ProgressOfLoading shown;
+    LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint, shown.Hooks().checked));
   }
   JsonOut processor, kernels, selection;
   if (flags.kernels) {

@@ -1,5 +1,6 @@
 // latte quantize: writes a smaller copy of a checkpoint.
 #include <csignal>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -55,7 +56,7 @@ Status QuantizeCommand(const QuantizeFlags& flags) {
   QuantizeOptions options = {.force = flags.force};
   options.interrupted = [&] { return interrupts.TakeFirst(); };
   Progress shown("written");
-  options.progress = [&](int64_t done, int64_t total) { shown.Show(done, total); };
+  options.progress = std::bind_front(&Progress::Show, &shown);
   LATTE_ASSIGN_OR_RETURN(const QuantizeReport report,
                          QuantizeCheckpoint(dir, flags.out, scheme, threads, options));
   interrupts.Release();

@@ -1,6 +1,7 @@
 // latte score: log-probabilities of a given sequence.
 #include <cmath>
 #include <csignal>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 #include "apps/flags/engine_flags.h"
 #include "apps/ranks.h"
 #include "apps/terminal/interrupts.h"
+#include "apps/terminal/progress.h"
 #include "src/base/json_out.h"
 #include "src/jobs/npy.h"
 #include "src/jobs/score.h"
@@ -97,8 +99,13 @@ Status ScoreCommand(const ScoreFlags& flags) {
       const auto sequence,
       GivenSequence::Create(*opened.model, opened.machine, settings, FollowersOf(ranks.get())));
   WarnIfFewer(options.threads, sequence->threads());
-  LATTE_ASSIGN_OR_RETURN(const ScoreResult result, Score(*sequence, ids, config.vocab, flags.logits,
-                                                         [&] { return interrupts.TakeFirst(); }));
+  Progress shown("scored", "tokens");
+  shown.Tick();
+  LATTE_ASSIGN_OR_RETURN(const ScoreResult result, Score(
+                                                       *sequence, ids, config.vocab, flags.logits,
+                                                       [&] { return interrupts.TakeFirst(); },
+                                                       std::bind_front(&Progress::Show, &shown)));
+  shown.End();
   interrupts.Release();
   return PrintResult(flags, ids, result);
 }

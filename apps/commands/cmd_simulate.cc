@@ -1,7 +1,10 @@
 // latte simulate: predicts how an engine would serve a trace, without computing tokens.
+#include <functional>
+
 #include <fmt/format.h>
 
 #include "apps/flags/trace_flags.h"
+#include "apps/terminal/progress.h"
 #include "src/base/json_out.h"
 #include "src/jobs/simulate/simulate.h"
 
@@ -19,8 +22,11 @@ Status SimulateCommand(const SimulateFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const OpenedEngine engine, flags.engine.Open());
   LATTE_ASSIGN_OR_RETURN(const std::vector<TraceRequest> trace, flags.trace.Trace(engine));
   LATTE_ASSIGN_OR_RETURN(const StepCost cost, flags.cost.Cost(engine));
-  const JsonOut metrics =
-      Simulate(trace, engine.opened.model->config(), engine.settings, cost).Metrics();
+  Progress shown("simulated", "requests");
+  const JsonOut metrics = Simulate(trace, engine.opened.model->config(), engine.settings, cost,
+                                   std::bind_front(&Progress::Show, &shown))
+                              .Metrics();
+  shown.End();
   if (flags.json) return Print(Dump(metrics) + "\n");
   std::string table;
   for (const auto& [key, value] : metrics.items())

@@ -1,5 +1,6 @@
 // latte synth: writes a checkpoint of a published shape with random weights.
 #include <csignal>
+#include <functional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,9 +34,9 @@ Status SynthCommand(const SynthFlags& flags) {
   WriterOptions options = {.force = flags.force};
   options.interrupted = [&] { return interrupts.TakeFirst(); };
   Progress shown("written");
-  const auto progress = [&](int64_t done, int64_t total) { shown.Show(done, total); };
-  LATTE_ASSIGN_OR_RETURN(const SynthReport report,
-                         WriteSynth(spec, flags.out, threads, options, progress));
+  LATTE_ASSIGN_OR_RETURN(
+      const SynthReport report,
+      WriteSynth(spec, flags.out, threads, options, std::bind_front(&Progress::Show, &shown)));
   interrupts.Release();
   ShowNotes(report.notes);
   if (!flags.json)

@@ -135,18 +135,19 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
   ModelOptions wanted;
   wanted.mtp = drafts != nullptr && NeedsMtp(*drafts, config);
   wanted.mtp_optional = drafts != nullptr && drafts->draft_tokens == "auto";
-  Progress repacking("repacking weights", "layers");
-  wanted.repacked = [&](int64_t done, int64_t layers) { repacking.Show(done, layers); };
+  ProgressOfLoading shown;
+  const LoadingHooks hooks = shown.Hooks();
+  wanted.repacked = hooks.repacked;
   RankGroup* const ranks = options.ranks;
   if (ranks != nullptr) LATTE_RETURN_IF_ERROR(ranks->AnnounceModel(name, wanted));
   Result<std::unique_ptr<Model>> loaded = LoadModel(out.dir, config, std::move(mapped), wanted);
-  repacking.End();
   if (ranks != nullptr) loaded = ranks->Share(std::move(loaded));
   LATTE_ASSIGN_OR_RETURN(out.model, std::move(loaded));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(out.dir));
-    LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
+    LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint, hooks.checked));
   }
+  shown.End();
   for (const std::string& caveat : UnusedFeatures(out.model->config()))
     std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   return out;

@@ -1,5 +1,6 @@
 #include "apps/flags/trace_flags.h"
 
+#include "apps/terminal/progress.h"
 #include "src/base/limits/memory.h"
 #include "src/jobs/simulate/bench_steps.h"
 
@@ -59,9 +60,10 @@ Result<std::optional<StepCost>> CostFlags::Loaded(const OpenedEngine& engine) co
 Result<StepCost> CostFlags::Cost(const OpenedEngine& engine) const {
   LATTE_ASSIGN_OR_RETURN(const std::optional<StepCost> loaded, Loaded(engine));
   if (loaded) return *loaded;
-  LATTE_ASSIGN_OR_RETURN(
-      const BenchedSteps benched,
-      BenchSteps(*engine.opened.model, engine.settings, engine.opened.machine, {.quick = true}));
+  Progress shown("prices of steps", "steps");
+  LATTE_ASSIGN_OR_RETURN(const BenchedSteps benched,
+                         BenchSteps(*engine.opened.model, engine.settings, engine.opened.machine,
+                                    {.quick = true}, shown.ForMeasurements()));
   return benched.cost;
 }
 

@@ -18,12 +18,18 @@ constexpr double kCertain = 0.3;  // seconds before an estimate is worth somethi
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kUpdate = std::chrono::milliseconds(100);
 constexpr auto kSparse = std::chrono::seconds(30);
-constexpr size_t kUnlimited = 200;
+constexpr size_t kUnlimited = 200;  // where no terminal limits the line
 
 // One column less than the terminal has, so that the cursor stays on the line.
 size_t Columns() {
   const int columns = ColumnsOf(STDERR_FILENO);
   return columns < 2 ? 79 : static_cast<size_t>(columns - 1);
+}
+
+// Names of what is measured hold characters of several bytes, each a column wide.
+size_t WidthOf(std::string_view text) {
+  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins));
 }
 
 }  // namespace
@@ -50,7 +56,7 @@ void Progress::Tick() {
   const auto tick = [this](const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (!stopped_.wait_for(lock, stop, kTick, [&] { return stop.stop_requested(); }))
-      if (total_ > 0) ShowLocked(done_, total_, {});
+      if (total_ > 0) ShowLocked();
   };
   try {
     ticker_ = std::jthread(tick);
@@ -58,29 +64,47 @@ void Progress::Tick() {
   }
 }
 
+void Progress::StopTicking() { ticker_ = {}; }
+
+JobProgress Progress::ForMeasurements() {
+  return [this](int64_t done, int64_t total, std::string_view now) {
+    ++measured_calls_;
+    if (measured_calls_ == 2) StopTicking();
+    Show(done, total, now);
+    if (measured_calls_ == 1) Tick();
+  };
+}
+
 void Progress::Show(int64_t done, int64_t total, std::string_view extra) {
   if (quiet_) return;
   const std::lock_guard lock(mutex_);
   done_ = done;
   total_ = total;
-  ShowLocked(done, total, extra);
+  extra_ = extra;
+  ShowLocked();
 }
 
-void Progress::ShowLocked(int64_t done, int64_t total, std::string_view extra) {
+std::string Progress::Line() const {
+  const size_t columns = updates_ ? Columns() : kUnlimited;
+  const size_t taken = WidthOf(what_) + 1;
+  const size_t free = columns > taken ? columns - taken : 0;
+  std::string out =
+      fmt::format("{} {}", what_, ProgressText(done_, total_, rate_.Get(), free, noun_));
+  if (!extra_.empty() && WidthOf(out) + 2 + WidthOf(extra_) <= columns) out += "  " + extra_;
+  return out.substr(0, columns);
+}
+
+void Progress::ShowLocked() {
   const auto now = Clock::now();
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  rate_.Add(seconds, done);
-  if (ended_ || (!amid_line_ && IsShort(seconds, done, total))) return;
+  rate_.Add(seconds, done_);
+  if (ended_ || (!amid_line_ && IsShort(seconds, done_, total_))) return;
   const auto pause = !updates_    ? Clock::duration(kSparse)
                      : amid_line_ ? kUpdate
                                   : Clock::duration();
-  if (now - shown_ < pause && (done < total || !updates_)) return;
+  if (now - shown_ < pause && (done_ < total_ || !updates_)) return;
   shown_ = now;
-  const std::string line =
-      fmt::format("{} {}", what_, ProgressText(done, total, rate_.Get(), kUnlimited, noun_)) +
-      (extra.empty() ? "" : fmt::format("  {}", extra));
-  const std::string text =
-      updates_ ? fmt::format("\r{}\x1b[K", line.substr(0, Columns())) : line + "\n";
+  const std::string text = updates_ ? fmt::format("\r{}\x1b[K", Line()) : Line() + "\n";
   std::fputs(text.c_str(), stderr);
   amid_line_ = updates_;
 }
@@ -105,6 +129,26 @@ void Progress::End() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(amid_line_, false)) std::fputs("\n", stderr);
   ended_ = true;
+}
+
+void ProgressOfParts::Show(int64_t done, int64_t total, std::string_view part) {
+  if (!line_ || part != part_) line_.emplace(fmt::format("{:<10}", part), noun_);
+  part_ = part;
+  line_->Show(done, total);
+}
+
+LoadingHooks ProgressOfLoading::Hooks() {
+  return {.repacked = [this](int64_t done, int64_t layers) { repacking_.Show(done, layers); },
+          .checked =
+              [this](int64_t done, int64_t total) {
+                repacking_.End();
+                checking_.Show(done, total);
+              }};
+}
+
+void ProgressOfLoading::End() {
+  repacking_.End();
+  checking_.End();
 }
 
 void ShowNotes(const std::vector<std::string>& notes) {

@@ -5,17 +5,21 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "src/engine/create_engine.h"
 #include "src/hub/progress_text.h"
+#include "src/jobs/job_progress.h"
 
 namespace latte {
 
 // "written  42%  13.20 of 31.41 GB  85.20 MB/s  3:34 left". Jobs that take less than about two seconds show nothing.
-// The line is never wider than the terminal. Thread-safe.
+// The line is never wider than the terminal: what matters least is left out. Thread-safe.
 class Progress {
  public:
   // `what`: the job. `noun`: what is counted, in the plural; empty: bytes.
@@ -25,8 +29,13 @@ class Progress {
   // From now on the last state is shown again every second: also a job whose first step is long shows something.
   // Threads that must not receive signals start after they are blocked; this starts one.
   void Tick();
-  // `extra` goes to the end of the line.
+  // No longer, and its thread has ended.
+  void StopTicking();
+  // `extra` goes to the end of the line, if it fits.
   void Show(int64_t done, int64_t total, std::string_view extra = {});
+  // Show, for a job that must have the machine alone while it measures: ticks from the first call to the second, so
+  // while the job prepares (MeasuredSteps). Valid as long as this object.
+  JobProgress ForMeasurements();
   // "latte: note: …" above the line.
   void Note(const std::string& text);
   // Takes the line off the terminal, before other output.
@@ -36,7 +45,8 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void ShowLocked(int64_t done, int64_t total, std::string_view extra);
+  void ShowLocked();
+  std::string Line() const;
   bool IsShort(double seconds, int64_t done, int64_t total) const;
   void ClearLine();
 
@@ -52,8 +62,38 @@ class Progress {
   bool ended_ = false;
   int64_t done_ = 0;
   int64_t total_ = 0;
+  std::string extra_;
+  int64_t measured_calls_ = 0;  // of the callback of ForMeasurements
   std::condition_variable_any stopped_;
   std::jthread ticker_;  // last: it ends before the others are destroyed
+};
+
+// Progress of a job in parts: a line for each.
+class ProgressOfParts {
+ public:
+  explicit ProgressOfParts(std::string noun) : noun_(std::move(noun)) {}
+
+  // A line begins with each new part.
+  void Show(int64_t done, int64_t total, std::string_view part);
+  // Ends the line of the last part.
+  void End() { line_.reset(); }
+
+ private:
+  const std::string noun_;
+  std::string part_;
+  std::optional<Progress> line_;
+};
+
+// Progress of the loading of weights, where it takes long.
+class ProgressOfLoading {
+ public:
+  // Valid as long as this object.
+  LoadingHooks Hooks();
+  void End();
+
+ private:
+  Progress repacking_{"repacking weights", "layers"};
+  Progress checking_{"checked weights"};
 };
 
 // Prints notes for the user, one per line.

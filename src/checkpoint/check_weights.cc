@@ -79,23 +79,32 @@ std::string IndexString(int64_t flat, const std::vector<int64_t>& shape) {
   return ShapeString(index);
 }
 
+Status CheckTensor(const Checkpoint& checkpoint, const std::string& name,
+                   const StoredTensor& tensor) {
+  const auto* rule = std::find_if(std::begin(kNotFinite), std::end(kNotFinite),
+                                  [&](const NotFinite& r) { return r.dtype == tensor.dtype_name; });
+  if (rule == std::end(kNotFinite)) return {};
+  const MappedFile& file = *checkpoint.files()[static_cast<size_t>(tensor.file_index)];
+  const std::byte* data = file.bytes().data() + tensor.begin;
+  const std::optional<int64_t> at = FirstNotFinite(data, tensor.bytes, *rule);
+  if (!at) return {};
+  const int64_t element = rule->dtype == "C64" ? *at / 2 : *at;
+  return Corrupt(fmt::format(
+      "{}: tensor '{}': expected finite {} values, found NaN or infinity at {}; "
+      "download the checkpoint again, or ask its makers",
+      file.path(), Printable(name), tensor.dtype_name, IndexString(element, tensor.shape)));
+}
+
 }  // namespace
 
-Status CheckWeights(const Checkpoint& checkpoint) {
+Status CheckWeights(const Checkpoint& checkpoint, const BytesChecked& checked) {
+  int64_t total = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors()) total += tensor.bytes;
+  int64_t done = 0;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
-    const auto* rule = std::find_if(
-        std::begin(kNotFinite), std::end(kNotFinite),
-        [&tensor = tensor](const NotFinite& r) { return r.dtype == tensor.dtype_name; });
-    if (rule == std::end(kNotFinite)) continue;
-    const MappedFile& file = *checkpoint.files()[static_cast<size_t>(tensor.file_index)];
-    const std::byte* data = file.bytes().data() + tensor.begin;
-    const std::optional<int64_t> at = FirstNotFinite(data, tensor.bytes, *rule);
-    if (!at) continue;
-    const int64_t element = rule->dtype == "C64" ? *at / 2 : *at;
-    return Corrupt(fmt::format(
-        "{}: tensor '{}': expected finite {} values, found NaN or infinity at {}; download the "
-        "checkpoint again, or ask its makers",
-        file.path(), Printable(name), tensor.dtype_name, IndexString(element, tensor.shape)));
+    LATTE_RETURN_IF_ERROR(CheckTensor(checkpoint, name, tensor));
+    done += tensor.bytes;
+    if (checked) checked(done, total);
   }
   return {};
 }

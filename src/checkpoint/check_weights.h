@@ -2,6 +2,9 @@
 // every byte, so it runs on request only. Does not judge finite values.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
 #include "latte/status.h"
 
 #include "src/checkpoint/safetensors/safetensors.h"
@@ -10,7 +13,8 @@ namespace latte {
 
 // Errors: kCorrupt naming file, tensor, index and value of the first value that is not finite.
 // Integer types, F4 and F6 have no such values.
-// Cost: reads the checkpoint once, at the speed of memory or of the disk.
-[[nodiscard]] Status CheckWeights(const Checkpoint& checkpoint);
+// Cost: reads the checkpoint once, at the speed of memory or of the disk. Tells `checked` after each tensor.
+using BytesChecked = std::function<void(int64_t done, int64_t total)>;
+[[nodiscard]] Status CheckWeights(const Checkpoint& checkpoint, const BytesChecked& checked = {});
 
 }  // namespace latte

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -37,11 +38,11 @@ class WeightFile {
   void Set(int64_t at, Word word) {
     std::memcpy(bytes_.data() + data_ + static_cast<size_t>(at) * sizeof word, &word, sizeof word);
   }
-  Status Check() const {
+  Status Check(const BytesChecked& checked = {}) const {
     std::ofstream(dir_ / "model.safetensors", std::ios::binary) << bytes_;
     const auto checkpoint = Checkpoint::Open(dir_.string());
     if (!checkpoint) return tl::unexpected(checkpoint.error());
-    return CheckWeights(*checkpoint);
+    return CheckWeights(*checkpoint, checked);
   }
 
  private:
@@ -59,6 +60,13 @@ TEST(CheckWeights, F35_NamesFileTensorAndIndex) {
   EXPECT_EQ(status.error().code, Code::kCorrupt);
   for (const char* part : {"model.safetensors: tensor 't'", "F32", "[99, 5]"})
     EXPECT_NE(status.error().message.find(part), std::string::npos) << status.error().message;
+}
+
+TEST(CheckWeights, TellsTheBytes) {
+  std::vector<int64_t> seen;
+  const auto checked = [&](int64_t done, int64_t total) { seen.assign({done, total}); };
+  EXPECT_TRUE(WeightFile("F32", 4, 100, 77).Check(checked));
+  EXPECT_EQ(seen, (std::vector<int64_t>{100 * 77 * 4, 100 * 77 * 4}));
 }
 
 TEST(CheckWeights, F35_EveryTypeHasItsOwnValuesThatAreNotFinite) {

@@ -7,7 +7,6 @@
 
 #include "src/base/limits/memory.h"
 #include "src/base/limits/out_of_memory.h"
-#include "src/checkpoint/check_weights.h"
 #include "src/checkpoint/weight_memory.h"
 #include "src/checkpoint/weights_key.h"
 #include "src/engine/engine_core.h"
@@ -38,7 +37,8 @@ struct LoadedModel {
   std::unique_ptr<Model> model;
 };
 
-Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, RankGroup* ranks) {
+Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, RankGroup* ranks,
+                             const LoadingHooks& hooks) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   auto loaded = std::make_shared<LoadedModel>(LoadedModel{std::move(files), {}, nullptr});
   const std::string& dir = loaded->files.dir;
@@ -50,6 +50,7 @@ Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, Ran
   ModelOptions wanted;
   wanted.mtp = NeedsMtp(options, loaded->files.config);
   wanted.mtp_optional = options.draft_tokens == "auto";
+  wanted.repacked = hooks.repacked;
   if (ranks != nullptr) LATTE_RETURN_IF_ERROR(ranks->AnnounceModel(options.model, wanted));
   Result<std::unique_ptr<Model>> model =
       LoadModel(dir, loaded->files.config, std::move(mapped), wanted);
@@ -59,7 +60,7 @@ Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, Ran
   LATTE_ASSIGN_OR_RETURN(loaded->model, std::move(model));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(dir));
-    LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
+    LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint, hooks.checked));
   }
   LATTE_ASSIGN_OR_RETURN(
       const Settings settings,
@@ -86,9 +87,9 @@ Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, Ran
 
 }  // namespace
 
-Result<CreatedEngine> CreateEngine(const EngineOptions& options, ModelFiles files,
-                                   RankGroup* ranks) {
-  return CatchExhaustion([&] { return Create(options, std::move(files), ranks); });
+Result<CreatedEngine> CreateEngine(const EngineOptions& options, ModelFiles files, RankGroup* ranks,
+                                   const LoadingHooks& hooks) {
+  return CatchExhaustion([&] { return Create(options, std::move(files), ranks, hooks); });
 }
 
 Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options) {
@@ -101,7 +102,7 @@ Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options) {
             name, value));
     LATTE_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::Load(options.model));
     LATTE_ASSIGN_OR_RETURN(CreatedEngine created,
-                           latte::Create(options, std::move(files), nullptr));
+                           latte::Create(options, std::move(files), nullptr, {}));
     return std::move(created.engine);
   });
 }

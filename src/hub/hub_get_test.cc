@@ -149,7 +149,12 @@ TEST(Progress, RateTimeLeftAndWidth) {
   EXPECT_EQ(ProgressText(5, 5, 1, 100), "100%  5 B of 5 B");
   EXPECT_EQ(ProgressText(420, 1000, 25.12, 100, "tokens"),
             " 42%  420 of 1000 tokens  25.1 tokens/s  0:23 left");
-  EXPECT_EQ(ProgressText(5, 50, 1, 10).size(), 10u);
+  EXPECT_EQ(ProgressText(420, 1000, 25.12, 45, "tokens"), " 42%  420 of 1000 tokens  0:23 left");
+  EXPECT_EQ(ProgressText(420, 1000, 25.12, 20, "tokens"), " 42%  0:23 left");
+  EXPECT_EQ(ProgressText(420, 1000, 25.12, 14, "tokens"), " 42%");
+  EXPECT_EQ(ProgressText(420, 1000, 25.12, 3, "tokens"), " 42");
+  for (int i = 0; i < 1000; ++i) rate.Add(20 + i * 1e-3, 20'000'000 + i * 10'000);
+  EXPECT_NEAR(rate.Get(), 1.9e6, 1e5);
   EXPECT_EQ(DurationText(3723.9), "1:02:03");
 }
 

@@ -8,10 +8,13 @@ namespace latte {
 namespace {
 
 constexpr double kWindowSeconds = 10;
+constexpr double kPointSeconds = 0.02;  // values that come faster need no points of their own
 
 }  // namespace
 
 void TransferRate::Add(double seconds, int64_t bytes) {
+  if (points_.size() > 1 && seconds - points_[points_.size() - 2].seconds < kPointSeconds)
+    points_.pop_back();
   points_.push_back({seconds, bytes});
   while (points_.size() > 2 && points_[1].seconds < seconds - kWindowSeconds) points_.pop_front();
 }
@@ -47,15 +50,22 @@ std::string ProgressText(int64_t done, int64_t total, double rate, size_t column
       total == 0
           ? 100
           : static_cast<int64_t>(100 * static_cast<double>(done) / static_cast<double>(total));
-  std::string out = fmt::format("{:3}%  ", done < total ? std::min<int64_t>(percent, 99) : 100);
-  out += noun.empty() ? fmt::format("{} of {}", BytesText(done), BytesText(total))
-                      : fmt::format("{} of {} {}", done, total, noun);
+  const std::string share =
+      fmt::format("{:3}%", done < total ? std::min<int64_t>(percent, 99) : 100);
+  const std::string counts = noun.empty()
+                                 ? fmt::format("  {} of {}", BytesText(done), BytesText(total))
+                                 : fmt::format("  {} of {} {}", done, total, noun);
+  std::string speed;
+  std::string left;
   if (rate > 0 && done < total) {
-    out += noun.empty() ? fmt::format("  {}/s", BytesText(static_cast<int64_t>(rate)))
-                        : fmt::format("  {:.1f} {}/s", rate, noun);
-    out += fmt::format("  {} left", DurationText(static_cast<double>(total - done) / rate));
+    speed = noun.empty() ? fmt::format("  {}/s", BytesText(static_cast<int64_t>(rate)))
+                         : fmt::format("  {:.1f} {}/s", rate, noun);
+    left = fmt::format("  {} left", DurationText(static_cast<double>(total - done) / rate));
   }
-  return out.substr(0, columns);
+  for (const std::string& out :
+       {share + counts + speed + left, share + counts + left, share + left})
+    if (out.size() <= columns) return out;
+  return share.substr(0, columns);
 }
 
 }  // namespace latte

@@ -11,7 +11,7 @@ namespace latte {
 
 Result<ScoreResult> Score(GivenSequence& sequence, std::span<const int32_t> tokens, int64_t vocab,
                           const std::optional<std::string>& logits_path,
-                          const std::function<bool()>& interrupted) {
+                          const std::function<bool()>& interrupted, const JobProgress& progress) {
   std::optional<NpyWriter> writer;
   if (logits_path) {
     LATTE_ASSIGN_OR_RETURN(
@@ -20,6 +20,8 @@ Result<ScoreResult> Score(GivenSequence& sequence, std::span<const int32_t> toke
     writer.emplace(std::move(created));
   }
   ScoreResult result;
+  const auto all = std::ssize(tokens);
+  if (progress) progress(0, all, {});
   const auto sink = [&](int64_t first, const TensorView& logits) -> Status {
     if (interrupted && interrupted())
       return Fail(Code::kCancelled,
@@ -40,6 +42,7 @@ Result<ScoreResult> Score(GivenSequence& sequence, std::span<const int32_t> toke
       result.logprobs.push_back(logprob);
       result.total += logprob;
     }
+    if (progress) progress(first + logits.shape[0], all, {});
     return writer ? writer->Append(logits) : Status();
   };
   LATTE_RETURN_IF_ERROR(sequence.AppendPrompt(tokens, sink));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/engine/run/given_sequence.h"
+#include "src/jobs/job_progress.h"
 
 namespace latte {
 
@@ -17,11 +18,12 @@ struct ScoreResult {
 };
 
 // Appends `tokens` to an empty sequence; with `logits_path`, writes the logits as float32 [T,
-// vocab]. Calls `interrupted` after every step.
+// vocab]. Calls `interrupted` and `progress`, in tokens, after every step.
 // Errors: of GivenSequence::AppendPrompt and NpyWriter; kCancelled if `interrupted` returns true.
 [[nodiscard]] Result<ScoreResult> Score(GivenSequence& sequence, std::span<const int32_t> tokens,
                                         int64_t vocab,
                                         const std::optional<std::string>& logits_path,
-                                        const std::function<bool()>& interrupted = {});
+                                        const std::function<bool()>& interrupted = {},
+                                        const JobProgress& progress = {});
 
 }  // namespace latte

@@ -24,11 +24,12 @@ def latte(*args, stdin="", env=()):
     return subprocess.run([LATTE, *map(str, args)], input=stdin, text=True, capture_output=True, timeout=300, env={**os.environ, **dict(env)})
 
 
-def in_terminal(columns, *args, seconds=120, typed=b""):
-    """Everything that a command writes to a terminal of this width, where `typed` is typed."""
+def in_terminal(columns, *args, seconds=120, typed=b"", until=None, then=lambda pid: None, env=()):
+    """Everything that a command writes to a terminal of this width, where `typed` is typed. Once it has written what matches `until`, `then`
+    is called and the command killed."""
     pid, fd = pty.fork()
     if pid == 0:
-        os.execve(LATTE, [LATTE, *map(str, args)], {**os.environ, "TERM": "xterm"})
+        os.execve(LATTE, [LATTE, *map(str, args)], {**os.environ, **dict(env), "TERM": "xterm"})
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     os.write(fd, typed)
     seen, end = b"", time.monotonic() + seconds
@@ -40,6 +41,10 @@ def in_terminal(columns, *args, seconds=120, typed=b""):
         if not data:
             break
         seen += data
+        if until and re.search(until, seen.decode(errors="replace")):
+            then(pid)
+            os.kill(pid, signal.SIGKILL)
+            break
     else:
         os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -103,7 +108,8 @@ class Terminals(unittest.TestCase):
             updates = [part for part in re.split(r"[\r\n]+|\x1b\[K", seen) if re.match(r"recall +\d+%  ", part)]
             self.assertTrue(updates, seen)
             self.assertLess(max(map(len, updates)), columns)
-            self.assertEqual(any(" left" in update for update in updates), columns == 100, updates)
+            self.assertTrue(any(" left" in update for update in updates), updates)
+            self.assertEqual(any(" items/s" in update for update in updates), columns == 100, updates)
 
     def test_progress_of_a_prompt_is_taken_off_before_the_text(self):
         prompt = PROMPT + ". Ann had a red ball." * 150
@@ -138,6 +144,80 @@ class Terminals(unittest.TestCase):
         args = ["run", "-p", PROMPT, "-n", 3, "--logit-bias", f"{escape[0]}:100", "--no-echo"]
         self.assertIn("␛␛␛", in_terminal(80, *args))
         self.assertEqual(latte(*args).stdout, "\x1b\x1b\x1b\n")  # the bytes through a pipe
+
+
+SLOW = {"LATTE_ISA": "ref"}  # for jobs of the model alone, which is small
+# Jobs that take long: what their lines begin with, and what they count.
+SMALL = ("--context", 128, "--max-batch-tokens", 64, "--max-sequences", 8, "--cache-bytes", 1 << 20, "--threads", 1)
+LONG = {("score", "--ids", ",".join(["7"] * 600), "-b", 64, "-t", 1): ("scored", "tokens"),
+        ("simulate", *SMALL, "--cost", "COST", "--requests", 300000, "--rate", 20, "--prompt-mean", 8, "--output-mean", 100): ("simulated", "requests"),
+        ("simulate", "--requests", 2): ("prices of steps", "steps"),
+        ("bench", "attention", "--q-len", 128): ("bench attention", "steps"),
+        ("bench", "attention", "--phase", "prefill", "--heads", 16, "--context", 4096): ("bench attention", "steps"),
+        ("bench", "gemm", "--m", 512): ("bench gemm", "steps"),
+        ("bench", "projections", "--m", 128): ("bench projections", "steps"),
+        ("bench", "moe", "--shape", "v2-lite", "--m", 16): ("bench moe", "steps"),
+        ("bench", "pool", "--threads", 1000): ("bench pool", "steps"),
+        ("bench", "sampler"): ("bench sampler", "steps"),
+        ("bench", "dispatch"): ("bench dispatch", "steps"),
+        ("bench", "calibrate", "--out", "RATES"): ("bench calibrate", "steps"),
+        ("bench", "absorption"): ("bench absorption", "steps"),
+        ("bench", "model", "--gen", 1000): ("bench model", "steps"),
+        ("bench", "batch", "--gen", 1000): ("bench batch", "steps"),
+        ("bench", "prefix", "--long-prompt", 0): ("bench prefix", "tokens"),
+        ("bench", "determinism"): ("bench determinism", "tokens"),
+        ("bench", "steps"): ("bench steps", "steps"),
+        ("bench", "simulation"): ("run 1 of 5, steps", "steps"),
+        ("bench", "simulation", *SMALL, "--cost", "COST", "--rate", 4): ("run 1 of 5, in real time", "requests")}
+
+
+class LongJobs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.files = {name: f"{cls.folder.name}/{name.lower()}.json" for name in ("COST", "RATES")}
+        done = latte("bench", "steps", *SMALL, "--quick", "--out", cls.files["COST"])
+        assert done.returncode == 0, done.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def watch(self, columns, args, until, **more):
+        seen = in_terminal(columns, *(self.files.get(arg, arg) for arg in args), until=until, env=SLOW if args[0] == "score" else (), **more)
+        self.assertRegex(seen, until)
+        lines = [part for part in re.split(r"[\r\n]+|\x1b\[K", seen) if re.search(r"\d%  ", part)]
+        self.assertLess(max(map(len, lines)), columns, lines)
+
+    def test_every_long_job_shows_how_much_is_done_and_left(self):
+        for args, (line, noun) in LONG.items():
+            with self.subTest(" ".join(map(str, args))[:60]):
+                self.watch(110, args, rf"{line} +\d+%  \d+ of \d+ {noun}  [0-9.]+ {noun}/s  [0-9:]+ left")
+
+    def test_every_bench_is_a_long_job(self):
+        lines = (pathlib.Path(__file__).parent / "outside.txt").read_text().splitlines()
+        benches = {line.split()[2] for line in lines if line.startswith("command bench ")}
+        self.assertEqual(benches - {"serve", "linear"}, {args[1] for args in LONG if args[0] == "bench"})
+
+    def test_a_narrow_terminal_shows_what_is_left_instead_of_the_counts(self):
+        self.watch(34, ("bench", "gemm", "--m", 512), r"bench gemm +\d+%  [0-9:]+ left(  gemm)?\x1b")
+
+    def test_no_thread_ticks_while_a_bench_measures(self):
+        threads = []
+        count = lambda pid: threads.append(len(os.listdir(f"/proc/{pid}/task")))
+        self.watch(110, ("bench", "gemm", "--m", 64, "--threads", 1), r"bench gemm +\d+%.*  gemm\x1b", then=count)
+        self.assertEqual(threads, [1])
+
+    def test_progress_does_not_change_the_result(self):
+        args = [LATTE, *map(str, next(iter(LONG)))]
+        alone = subprocess.run([*args, "--json"], capture_output=True, env={**os.environ, **SLOW})
+        self.assertEqual(alone.stderr, b"")
+        main, side = pty.openpty()
+        shown = subprocess.run([*args, "--json"], stdout=subprocess.PIPE, stderr=side, env={**os.environ, **SLOW, "TERM": "xterm"})
+        os.close(side)
+        self.assertIn(b"scored", os.read(main, 65536))
+        os.close(main)
+        self.assertEqual(shown.stdout, alone.stdout)
 
 
 if __name__ == "__main__":

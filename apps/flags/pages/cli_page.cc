@@ -21,6 +21,8 @@ environment variables, and the names that options have in other programs.
   `--max-new-tokens`. If an option is repeated, the last value counts, except for options with `...`: all their values count.
 * Words after `--` are arguments, even if they begin with a dash.
 * Results are written to standard output, everything else to standard error.
+* A job of more than two seconds shows there how much is done and how much time is left: in one line that is updated on a
+  terminal, in a line every half minute elsewhere.
 * Exit codes: 0 done, 1 failure while running, 2 bad usage or bad input, 3 a bug in Latte.
 
 `latte completion bash`, `zsh` and `fish` print a script that completes commands, options, values and models; `make install`

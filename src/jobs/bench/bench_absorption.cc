@@ -60,8 +60,10 @@ Status AbsorptionOptions::Validate() const {
   return in_range("--threads", threads, 1024);
 }
 
-Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machine) {
+Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machine,
+                                const JobProgress& progress) {
   LATTE_RETURN_IF_ERROR(o.Validate());
+  MeasuredSteps steps(progress, 1 + kRuns);
   RandomMlaLayer::Options sample;
   sample.dims = DeepSeekDims(o.heads);
   sample.max_tokens = o.context + 1;
@@ -88,6 +90,7 @@ Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machi
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};
   for (int run = -1; run < kRuns; ++run) {  // the first run warms up
+    steps.Begin(run < 0 ? "warming up" : "all forms");
     const double outer = w_q.Run(exec) + w_o.Run(exec);
     const double copy = latents->CopyRows(o.context, exec);
     const std::array seconds = {
@@ -99,6 +102,7 @@ Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machi
             latents->AttendLatents(1, o.context, exec)};
     for (size_t i = 0; run >= 0 && i < forms.size(); ++i) forms[i].seconds.push_back(seconds[i]);
   }
+  steps.End();
   JsonOut list = JsonOut::array();
   const double base = Median(forms[0].seconds);
   for (const Form& form : forms)

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "src/base/json_out_fwd.h"
+#include "src/jobs/job_progress.h"
 #include "src/kernels/machine.h"
 
 namespace latte {
@@ -30,6 +31,7 @@ struct AbsorptionOptions {
 // interleaved runs).
 // Errors: of Validate; kExhausted if memory is short.
 [[nodiscard]] Result<JsonOut> BenchAbsorption(const AbsorptionOptions& options,
-                                              const Machine& machine);
+                                              const Machine& machine,
+                                              const JobProgress& progress = {});
 
 }  // namespace latte

@@ -118,8 +118,10 @@ Status BenchAttentionOptions::Validate() const {
       kMaxCacheBytes, bytes));
 }
 
-Result<JsonOut> BenchAttention(const BenchAttentionOptions& options, const Machine& machine) {
+Result<JsonOut> BenchAttention(const BenchAttentionOptions& options, const Machine& machine,
+                               const JobProgress& progress) {
   LATTE_RETURN_IF_ERROR(options.Validate());
+  MeasuredSteps steps(progress, kBenchSteps);
   const DecodeData data(options);
   const MlaDecodeOp::Params params = data.Params();
   LATTE_ASSIGN_OR_RETURN(
@@ -131,7 +133,8 @@ Result<JsonOut> BenchAttention(const BenchAttentionOptions& options, const Machi
   const auto flops = static_cast<double>(work.flops);
   const Exec exec{&threads, &machine};
   const Ceiling ceiling = CeilingOf(row->isa, ArithmeticOf(options.cache_dtype));
-  const BenchSamples samples = MeasureBench(ceiling, flops, exec, [&] { row->run(params, exec); });
+  const BenchSamples samples =
+      MeasureBench(ceiling, flops, exec, steps, [&] { row->run(params, exec); });
   const double seconds = Median(samples.seconds);
   const double peak = samples.ceilings.Median(ceiling);
   JsonOut record{

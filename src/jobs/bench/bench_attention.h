@@ -5,6 +5,7 @@
 #include <string>
 
 #include "src/base/json_out_fwd.h"
+#include "src/jobs/job_progress.h"
 #include "src/kernels/machine.h"
 #include "src/tensor/cache_format.h"
 
@@ -37,6 +38,7 @@ struct BenchAttentionOptions {
 // Errors: of Validate; kInvalidArgument for a kernel that is unknown, that the machine lacks or
 // that does not support the shape.
 [[nodiscard]] Result<JsonOut> BenchAttention(const BenchAttentionOptions& options,
-                                             const Machine& machine);
+                                             const Machine& machine,
+                                             const JobProgress& progress = {});
 
 }  // namespace latte

@@ -20,6 +20,12 @@ constexpr double kShortSeconds = 0.05;  // total time of the short runs
 constexpr int64_t kRunTokens = 512;     // longer prompts are evaluated in chunks of this size
 constexpr std::array<int64_t, 5> kContexts = {0, 64, 512, 4096, 32768};
 constexpr int64_t kMostNew = 1024;
+constexpr int kCountsOfNew = 11;  // 1, 2, 4, …, kMostNew
+static_assert(1 << (kCountsOfNew - 1) == kMostNew);
+// The points of the curves that MeasureRates measures.
+constexpr std::array<int64_t, 5> kExpandKeys = {1, 8, 64, 512, 4096};
+constexpr std::array<int64_t, 6> kChunkTokens = {1, 4, 16, 64, 256, 512};
+constexpr std::array<int64_t, 4> kScoredTokens = {1, 8, 64, 512};
 constexpr double kCellSeconds = 2;  // time of the runs of a cell (at least 3)
 constexpr double kHopeless = 4;     // a path that is this many times slower is not measured again
 constexpr int64_t kWeightBytes = int64_t{256} << 20;  // weights of all layers of a sample: larger
@@ -124,14 +130,19 @@ Status DispatchOptions::Validate() const {
 }
 
 // The time of a path minus the measured time of one part is the time of the other part.
-Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& machine) {
+Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& machine,
+                              const JobProgress& progress) {
   LATTE_RETURN_IF_ERROR(options.Validate());
+  // The ceilings, and every point; one token alone has no point of expanded attention.
+  MeasuredSteps steps(progress, 1 + std::ssize(kExpandKeys) + 2 * std::ssize(kChunkTokens) - 1 +
+                                    std::ssize(kScoredTokens));
   constexpr int64_t kContext = 4096;
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomMlaLayer> sample,
                          Sample(options, kContext + kRunTokens));
   ThreadPool threads(options.threads);
   const Exec exec{&threads, &machine};
   Ceilings ceilings;
+  steps.Begin("arithmetic and memory");
   for (int run = 0; run < kRuns; ++run) ceilings.Sample(exec, /*dram=*/true);
 
   // The FLOPs of one part: the other parts have no price.
@@ -144,12 +155,14 @@ Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& mac
 
   MlaRates out;
   out.memory_gbps = ceilings.Median(Ceiling::kDram);
-  for (const int64_t keys : {1, 8, 64, 512, 4096}) {
+  for (const int64_t keys : kExpandKeys) {
+    steps.Begin(fmt::format("expansion of {} keys", keys));
     const double s = MedianSeconds(*sample, MlaPath::kLatent, {1, keys - 1}, exec);
     out.expand.points.push_back(
         {static_cast<double>(keys), Gflops(weight * static_cast<double>(keys), s)});
   }
-  for (const int64_t q : {1, 4, 16, 64, 256, 512}) {
+  for (const int64_t q : kChunkTokens) {
+    steps.Begin(fmt::format("absorbed attention of {} tokens", q));
     const auto tokens = static_cast<double>(q);
     const double alone = MedianSeconds(*sample, MlaPath::kAbsorbed, {q, 0}, exec);
     const PromptShape deep{q, kContext - q};
@@ -163,13 +176,15 @@ Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& mac
     out.absorb.points.push_back(
         {tokens, Gflops(weight * tokens, std::max(alone - decode_alone, alone / 4))});
     if (q == 1) continue;
+    steps.Begin(fmt::format("expanded attention of {} tokens", q));
     const Parted latent = MedianRest(*sample, MlaPath::kLatent, deep, {1, kContext - 1}, exec);
     out.mha.points.push_back({tokens, Gflops(pair_expanded * pairs(tokens, past),
                                              std::max(latent.rest, latent.whole / 50))});
   }
   const double pair_scored =
       2 * static_cast<double>(kDeepSeekIndexer.heads * kDeepSeekIndexer.width);
-  for (const int64_t q : {1, 8, 64, 512}) {
+  for (const int64_t q : kScoredTokens) {
+    steps.Begin(fmt::format("indexer of {} tokens", q));
     const double s = MedianOf([&] { return sample->ChooseKeys(q, kContext - q, exec); });
     const auto tokens = static_cast<double>(q);
     out.indexer.points.push_back(
@@ -177,12 +192,14 @@ Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& mac
   }
   for (RateCurve* curve : {&out.expand, &out.mha, &out.absorb, &out.decode, &out.indexer})
     MakeRise(*curve);
+  steps.End();
   return out;
 }
 
 Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& rates,
-                              const Machine& machine) {
+                              const Machine& machine, const JobProgress& progress) {
   LATTE_RETURN_IF_ERROR(options.Validate());
+  MeasuredSteps steps(progress, std::ssize(kContexts) * kCountsOfNew);
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomMlaLayer> sample,
                          Sample(options, kContexts.back() + kMostNew));
   ThreadPool threads(options.threads);
@@ -192,6 +209,7 @@ Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& ra
   for (const int64_t cached : kContexts)
     for (int64_t q = 1; q <= kMostNew; q *= 2) {
       const PromptShape prompt{q, cached};
+      steps.Begin(fmt::format("{} new after {} cached", q, cached));
       const Pair seconds = MeasurePair(*sample, prompt, exec);
       const PathChoice choice = ChoosePath(sample->dims(), prompt, rates);
       const bool absorbed = choice.path == MlaPath::kAbsorbed;
@@ -209,6 +227,7 @@ Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& ra
       grid.back()["sparse_us"] =
           1e6 * std::min(sparse, RunPrompt(*sample, MlaPath::kSparse, prompt, exec));
     }
+  steps.End();
   return JsonOut{{"bench", "dispatch"}, {"heads", options.heads},  {"threads", options.threads},
                  {"runs", kRuns},       {"most_runs", kShortRuns}, {"worst_ratio", worst},
                  {"grid", grid}};

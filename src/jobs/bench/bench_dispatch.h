@@ -2,6 +2,7 @@
 #pragma once
 
 #include "src/base/json_out_fwd.h"
+#include "src/jobs/job_progress.h"
 #include "src/kernels/machine.h"
 #include "src/layers/mla/calibration.h"
 #include "src/tensor/dtype.h"
@@ -18,7 +19,8 @@ struct DispatchOptions {
 
 // Rates of the parts of attention on this machine, medians of 7 runs each.
 // Errors: of Validate; kExhausted if memory is short.
-[[nodiscard]] Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& machine);
+[[nodiscard]] Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& machine,
+                                            const JobProgress& progress = {});
 
 // Runs both paths for {1, 2, 4, …, 1024} new tokens after {0, 64, 512, 4096, 32768} cached tokens
 // and compares the path that `rates` choose with the faster one:
@@ -29,6 +31,7 @@ struct DispatchOptions {
 // slower is not run again.
 // Errors: as MeasureRates.
 [[nodiscard]] Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& rates,
-                                            const Machine& machine);
+                                            const Machine& machine,
+                                            const JobProgress& progress = {});
 
 }  // namespace latte

@@ -28,6 +28,7 @@ std::vector<int32_t> RandomTokens(int64_t count, int64_t vocab, uint64_t stream)
 Request Greedy(std::vector<int32_t> tokens, int64_t gen) {
   Request r;
   r.tokens = std::move(tokens);
+  r.user_data = r.tokens.size();  // EngineHarness counts them
   r.sampling.temperature = 0;
   r.stop.max_tokens = gen;
   r.stop.ignore_eos = true;
@@ -45,7 +46,8 @@ struct EngineHarness {
   std::unique_ptr<EngineCore> core;
   int64_t first_tokens = 0;  // number of answers that have begun
   int64_t ended = 0;
-  Error error;  // error of the last answer that failed
+  int64_t tokens = 0;  // of answers, and of prompts whose answers have begun
+  Error error;         // error of the last answer that failed
 
   static Result<std::unique_ptr<EngineHarness>> Make(const Model& model, const Machine& machine,
                                                      const EngineOptions& options) {
@@ -58,6 +60,8 @@ struct EngineHarness {
     harness->core->SetEventSink([counts](std::span<const TokenEvent> events) {
       for (const TokenEvent& e : events) {
         if (e.generated_tokens == 1) ++counts->first_tokens;
+        if (e.generated_tokens == 1) counts->tokens += static_cast<int64_t>(e.user_data);
+        if (e.token) ++counts->tokens;
         if (e.finish) ++counts->ended;
         if (e.finish == FinishReason::kError) counts->error = e.error;
       }
@@ -68,21 +72,36 @@ struct EngineHarness {
   // Runs steps until `done`. Errors: of a request that failed.
   template <class F>
   Status RunUntil(const F& done) {
-    while (!done()) {
-      core->WaitForWork(Clock::now() + std::chrono::seconds(1));
-      LATTE_RETURN_IF_ERROR(core->Step());
-      if (!error.message.empty()) return tl::unexpected(error);
-    }
+    while (!done()) LATTE_RETURN_IF_ERROR(Step());
     return {};
   }
 
-  // Seconds until all requests have ended.
-  Result<double> RunAll(const std::vector<Request>& requests) {
-    const Clock::time_point start = Clock::now();
-    const int64_t wanted = ended + static_cast<int64_t>(requests.size());
+  // Seconds of submitting all requests and of the steps until they have ended; not of `counted`, which is told the
+  // tokens between steps.
+  Result<double> RunAll(const std::vector<Request>& requests, const MeasuredSteps& counted) {
+    const int64_t wanted = ended + std::ssize(requests);
+    const int64_t tokens_before = tokens;
+    Status status;
+    double seconds = SecondsOf([&] { status = SubmitAll(requests); });
+    while (status && ended < wanted) {
+      seconds += SecondsOf([&] { status = Step(); });
+      counted.Within(tokens - tokens_before);
+    }
+    LATTE_RETURN_IF_ERROR(status);
+    return seconds;
+  }
+
+ private:
+  Status Step() {
+    core->WaitForWork(Clock::now() + std::chrono::seconds(1));
+    LATTE_RETURN_IF_ERROR(core->Step());
+    if (!error.message.empty()) return tl::unexpected(error);
+    return {};
+  }
+
+  Status SubmitAll(const std::vector<Request>& requests) {
     for (const Request& r : requests) LATTE_RETURN_IF_ERROR(core->Submit(r));
-    LATTE_RETURN_IF_ERROR(RunUntil([&] { return ended == wanted; }));
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    return {};
   }
 };
 
@@ -184,22 +203,26 @@ std::vector<Request> SharedPrefix(const BenchPrefixOptions& o, int64_t vocab) {
 }
 
 // Time to first token of a long prompt: cold, from memory, from disk.
-Result<JsonOut> FirstTokens(const Model& model, const BenchPrefixOptions& o,
-                            const Machine& machine) {
+Result<JsonOut> FirstTokens(const Model& model, const BenchPrefixOptions& o, const Machine& machine,
+                            MeasuredSteps& counted) {
   LATTE_ASSIGN_OR_RETURN(const StagingFolder folder, StagingFolder::MakeScratch("latte-prefixes"));
   EngineOptions options = WithRoom(o.engine, 4, o.long_prompt + 2);
   options.cache_dir = folder.path();
   const std::vector<Request> once = {
       Greedy(RandomTokens(o.long_prompt, model.config().vocab, 99), 1)};
   JsonOut out;
+  const auto run = [&](EngineHarness& harness, std::string_view name) {
+    counted.Begin(name, o.long_prompt + 1);
+    return harness.RunAll(once, counted);
+  };
   {
     LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, machine, options));
-    LATTE_ASSIGN_OR_RETURN(out["cold_s"], harness->RunAll(once));
-    LATTE_ASSIGN_OR_RETURN(out["memory_s"], harness->RunAll(once));
+    LATTE_ASSIGN_OR_RETURN(out["cold_s"], run(*harness, "a long prompt, cold"));
+    LATTE_ASSIGN_OR_RETURN(out["memory_s"], run(*harness, "a long prompt, from memory"));
     LATTE_RETURN_IF_ERROR(harness->core->SavePrefixes());
   }
   LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, machine, options));
-  LATTE_ASSIGN_OR_RETURN(out["disk_s"], harness->RunAll(once));
+  LATTE_ASSIGN_OR_RETURN(out["disk_s"], run(*harness, "a long prompt, from disk"));
   const EngineStats stats = harness->core->Stats();
   out["prompt_tokens"] = o.long_prompt;
   out["disk_tokens"] = stats.disk_tokens;
@@ -217,7 +240,8 @@ struct Level {
 }  // namespace
 
 Result<JsonOut> BenchBatch(const Model& model, const BenchBatchOptions& options,
-                           const Machine& machine) {
+                           const Machine& machine, const JobProgress& progress) {
+  MeasuredSteps counted(progress, options.gen * std::ssize(options.batches));
   std::vector<BatchRun> runs;
   for (const int64_t batch : options.batches) {
     LATTE_ASSIGN_OR_RETURN(BatchRun run, StartBatch(model, options, machine, batch));
@@ -225,7 +249,11 @@ Result<JsonOut> BenchBatch(const Model& model, const BenchBatchOptions& options,
   }
   const Exec exec{&runs.front().harness->core->threads(), &machine};
   for (int64_t g = 0; g < options.gen; ++g)
-    for (BatchRun& run : runs) run.Step(exec, g % 8 == 0);
+    for (BatchRun& run : runs) {
+      counted.Begin(fmt::format("{} requests", run.batch));
+      run.Step(exec, g % 8 == 0);
+    }
+  counted.End();
 
   JsonOut out{{"bench", "batch"}, {"prompt", options.prompt}, {"gen", options.gen}};
   out["batches"] = JsonOut::array();
@@ -243,9 +271,11 @@ Result<JsonOut> BenchBatch(const Model& model, const BenchBatchOptions& options,
   return out;
 }
 
-Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& o,
-                            const Machine& machine) {
+Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& o, const Machine& machine,
+                            const JobProgress& progress) {
   const std::vector<Request> requests = SharedPrefix(o, model.config().vocab);
+  const int64_t tokens = o.requests * (o.prefix + o.own + o.gen);
+  MeasuredSteps counted(progress, 2 * tokens + (o.long_prompt > 0 ? 3 * (o.long_prompt + 1) : 0));
   JsonOut out{{"bench", "prefix"},
               {"requests", o.requests},
               {"prefix", o.prefix},
@@ -256,7 +286,8 @@ Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& o,
     EngineOptions options = WithRoom(o.engine, o.requests, o.prefix + o.own + o.gen);
     options.prefix_cache = reuse;
     LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, machine, options));
-    LATTE_ASSIGN_OR_RETURN(seconds[reuse ? 1 : 0], harness->RunAll(requests));
+    counted.Begin(reuse ? "with the cache" : "without the cache", tokens);
+    LATTE_ASSIGN_OR_RETURN(seconds[reuse ? 1 : 0], harness->RunAll(requests, counted));
     out[reuse ? "computed_tokens" : "computed_tokens_without"] =
         harness->core->Stats().computed_tokens;
   }
@@ -264,13 +295,14 @@ Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& o,
   out["with_s"] = seconds[1];
   out["ratio"] = seconds[1] / seconds[0];
   if (o.long_prompt > 0) {
-    LATTE_ASSIGN_OR_RETURN(out["first_token"], FirstTokens(model, o, machine));
+    LATTE_ASSIGN_OR_RETURN(out["first_token"], FirstTokens(model, o, machine, counted));
   }
+  counted.End();
   return out;
 }
 
 Result<JsonOut> BenchDeterminism(const Model& model, const BenchDeterminismOptions& o,
-                                 const Machine& machine) {
+                                 const Machine& machine, const JobProgress& progress) {
   std::vector<Request> requests;
   for (int64_t i = 0; i < o.requests; ++i)
     requests.push_back(
@@ -278,8 +310,11 @@ Result<JsonOut> BenchDeterminism(const Model& model, const BenchDeterminismOptio
   std::vector<Level> levels;
   for (const bool scarce : {false, true})
     for (const char* const name : {"strict", "on", "off"}) levels.push_back({name, scarce});
+  const int64_t tokens = o.requests * (o.prompt + o.gen) + o.requests * (o.requests - 1) / 2;
+  MeasuredSteps counted(progress, o.rounds * std::ssize(levels) * tokens);
   for (int round = 0; round < o.rounds; ++round)
     for (Level& level : levels) {
+      counted.Begin(level.name + (level.scarce ? ", little memory" : ""), tokens);
       EngineOptions options = WithRoom(o.engine, o.requests, o.prompt + o.requests + o.gen);
       options.deterministic = level.name;
       LATTE_ASSIGN_OR_RETURN(const Settings plain,
@@ -288,23 +323,22 @@ Result<JsonOut> BenchDeterminism(const Model& model, const BenchDeterminismOptio
           o.requests * CeilDiv(options.max_tokens, options.page_tokens) / (level.scarce ? 2 : 1);
       options.cache_bytes = pages * plain.cache_spec.bytes_per_page();
       LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, machine, options));
-      LATTE_ASSIGN_OR_RETURN(const double seconds, harness->RunAll(requests));
+      LATTE_ASSIGN_OR_RETURN(const double seconds, harness->RunAll(requests, counted));
       level.seconds.push_back(seconds);
       level.preemptions += harness->core->Stats().preemptions;
     }
+  counted.End();
   JsonOut out{{"bench", "determinism"},
               {"requests", o.requests},
               {"prompt", o.prompt},
               {"gen", o.gen},
               {"rounds", o.rounds}};
   out["levels"] = JsonOut::array();
-  const auto tokens =
-      static_cast<double>(o.requests * (o.prompt + o.gen) + o.requests * (o.requests - 1) / 2);
   for (const Level& level : levels)
     out["levels"].push_back({{"level", level.name},
                              {"scarce", level.scarce},
                              {"seconds", Median(level.seconds)},
-                             {"tokens_per_s", tokens / Median(level.seconds)},
+                             {"tokens_per_s", static_cast<double>(tokens) / Median(level.seconds)},
                              {"preemptions", level.preemptions}});
   return out;
 }

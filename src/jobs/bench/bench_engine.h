@@ -9,6 +9,7 @@
 #include "latte/options.h"
 
 #include "src/base/json_out_fwd.h"
+#include "src/jobs/job_progress.h"
 #include "src/kernels/machine.h"
 #include "src/models/model.h"
 
@@ -32,7 +33,7 @@ struct BenchBatchOptions {
 //   fraction    gain / floor_gain
 // Errors: of ResolveOptions and EngineCore::Create.
 [[nodiscard]] Result<JsonOut> BenchBatch(const Model& model, const BenchBatchOptions& options,
-                                         const Machine& machine);
+                                         const Machine& machine, const JobProgress& progress = {});
 
 struct BenchPrefixOptions {
   EngineOptions engine;
@@ -46,10 +47,10 @@ struct BenchPrefixOptions {
 // Seconds of all requests with and without the prefix cache, and their ratio. Also the time to
 // first token of a long prompt: cold, with its prefix in memory, and with its prefix on disk after
 // a restart (the file is read once before, so it is in the page cache; it lies in a scratch folder
-// under TMPDIR).
+// under TMPDIR). `progress`: in tokens of prompts and answers, as in BenchDeterminism.
 // Errors: as BenchBatch.
 [[nodiscard]] Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& options,
-                                          const Machine& machine);
+                                          const Machine& machine, const JobProgress& progress = {});
 
 struct BenchDeterminismOptions {
   EngineOptions engine;
@@ -65,6 +66,7 @@ struct BenchDeterminismOptions {
 // Errors: as BenchBatch.
 [[nodiscard]] Result<JsonOut> BenchDeterminism(const Model& model,
                                                const BenchDeterminismOptions& options,
-                                               const Machine& machine);
+                                               const Machine& machine,
+                                               const JobProgress& progress = {});
 
 }  // namespace latte

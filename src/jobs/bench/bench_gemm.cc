@@ -24,6 +24,7 @@ namespace latte {
 namespace {
 
 constexpr int kRuns = 9;
+constexpr int kSteps = 1 + kRuns;     // of Measure: a trial and the runs
 constexpr double kRunSeconds = 0.02;  // long compared with a clock tick and a wake-up
 constexpr int64_t kPoolBytes = int64_t{512} << 20;
 constexpr int64_t kMaxBytes = int64_t{16} << 30;
@@ -166,16 +167,26 @@ Result<const Kernel<GemmOp>*> FindRow(const std::string& name, const GemmOp::Sha
                               machine);
 }
 
-// Times `call(i)` with increasing i and adds the results to the record.
+// What all products of a bench share.
+struct Bench {
+  const Exec& exec;
+  MeasuredSteps& steps;
+};
+
+// Times `call(i)` with increasing i and adds the results to the record, which names the product.
 void Measure(const std::function<void(int64_t)>& call, const Work& work, Ceiling ceiling,
-             const Exec& exec, JsonOut& record) {
+             const Bench& bench, JsonOut& record) {
+  const Exec& exec = bench.exec;
+  const std::string name = record.value("product", record.value("bench", ""));
   int64_t calls = 0;
   call(calls++);
+  bench.steps.Begin(name);
   const double once = SecondsOf([&] { call(calls++); });
   const auto repeats = static_cast<int>(std::clamp(std::ceil(kRunSeconds / once), 1.0, 1e6));
   std::vector<double> times, fractions;
   Ceilings ceilings;
   for (int run = 0; run < kRuns; ++run) {
+    bench.steps.Begin(name);
     ceilings.Sample(exec, /*dram=*/true);
     times.push_back(SecondsOf([&] {
                       for (int i = 0; i < repeats; ++i) call(calls++);
@@ -210,18 +221,18 @@ Status CheckMemory(const Work& work) {
 // A record of calls of `parts`, repeated in turn.
 Result<JsonOut> MeasureParts(const std::string& name, const std::vector<GemmProblem>& parts,
                              size_t parts_per_call, const Work& work, const BenchWeights& o,
-                             const Exec& exec) {
+                             const Bench& bench) {
   const std::span<const GemmProblem> all(parts);
   const GemmOp::Shape shape = GemmOp::ShapeOf({all.first(parts_per_call)});
-  LATTE_ASSIGN_OR_RETURN(const Kernel<GemmOp>* row, FindRow(o.kernel, shape, *exec.machine));
+  LATTE_ASSIGN_OR_RETURN(const Kernel<GemmOp>* row, FindRow(o.kernel, shape, *bench.exec.machine));
   JsonOut record{{"product", name}, {"kernel", row->name}};
   const size_t calls = parts.size() / parts_per_call;
   Measure(
       [&](int64_t i) {
         const size_t at = static_cast<size_t>(i) % calls * parts_per_call;
-        row->run({all.subspan(at, parts_per_call)}, exec);
+        row->run({all.subspan(at, parts_per_call)}, bench.exec);
       },
-      work, CeilingOf(row->isa, shape.x), exec, record);
+      work, CeilingOf(row->isa, shape.x), bench, record);
   return record;
 }
 
@@ -251,7 +262,7 @@ struct Call {
 
 // A record of a call whose parts share no operands.
 Result<JsonOut> MeasureCall(const Call& call, int64_t m, const Format& f, const BenchWeights& o,
-                            const Exec& exec) {
+                            const Bench& bench) {
   Work work;
   for (const auto& [n, k] : call.sizes) work.Add(f, 1, m, n, k);
   const int64_t copies = Copies(m, work.weight_bytes);
@@ -260,7 +271,7 @@ Result<JsonOut> MeasureCall(const Call& call, int64_t m, const Format& f, const 
   std::vector<GemmProblem> parts;
   for (int64_t i = 0; i < copies; ++i)
     for (const auto& [n, k] : call.sizes) parts.push_back(source.Part(1, m, n, k));
-  return MeasureParts(call.name, parts, call.sizes.size(), work, o, exec);
+  return MeasureParts(call.name, parts, call.sizes.size(), work, o, bench);
 }
 
 // Heads of kv_b: rows [begin, begin + rows) of each head.
@@ -278,7 +289,7 @@ HeadWeights HeadsOf(const TensorView& kv_b, const BlockScale& scale, const Shape
 
 // The products q_nope·W_UK and o·W_UV. Queries are never rounded to 8 bits.
 Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Format& f,
-                                          const BenchWeights& o, const Exec& exec) {
+                                          const BenchWeights& o, const Bench& bench) {
   const DType query = f.x == DType::kI8 ? DType::kBF16 : f.x;
   Work whole, up, down;
   whole.Add(f, 1, m, s.h * (s.n + s.v), s.c);
@@ -304,11 +315,11 @@ Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Forma
   BenchWeights any = o;
   any.kernel.clear();  // the two products are different ops
   const GemmTOp::Shape shape = GemmTOp::ShapeOf(w_uk[0]);
-  const Kernel<GemmTOp>& row = Select<GemmTOp>(shape, *exec.machine);
+  const Kernel<GemmTOp>& row = Select<GemmTOp>(shape, *bench.exec.machine);
   JsonOut record{{"product", "q_nope·W_UK"}, {"kernel", row.name}};
-  Measure([&](int64_t i) { row.run(w_uk[static_cast<size_t>(i) % w_uk.size()], exec); }, up,
-          CeilingOf(row.isa, DType::kF32), exec, record);
-  LATTE_ASSIGN_OR_RETURN(JsonOut of_values, MeasureParts("o·W_UV", w_uv, 1, down, any, exec));
+  Measure([&](int64_t i) { row.run(w_uk[static_cast<size_t>(i) % w_uk.size()], bench.exec); }, up,
+          CeilingOf(row.isa, DType::kF32), bench, record);
+  LATTE_ASSIGN_OR_RETURN(JsonOut of_values, MeasureParts("o·W_UV", w_uv, 1, down, any, bench));
   return std::vector<JsonOut>{std::move(record), std::move(of_values)};
 }
 
@@ -335,7 +346,8 @@ std::vector<int64_t> TokensOfExperts(const Shape& s, int64_t m, double skew) {
 
 }  // namespace
 
-Result<JsonOut> BenchGemm(const BenchGemmOptions& o, const Machine& machine) {
+Result<JsonOut> BenchGemm(const BenchGemmOptions& o, const Machine& machine,
+                          const JobProgress& progress) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
   LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
   LATTE_RETURN_IF_ERROR(FlagInRange("--n", o.n, 1, 1 << 18));
@@ -343,9 +355,12 @@ Result<JsonOut> BenchGemm(const BenchGemmOptions& o, const Machine& machine) {
   Work work;
   work.Add(f, 1, o.m, o.n, o.k);
   LATTE_RETURN_IF_ERROR(CheckMemory(work));
+  MeasuredSteps steps(progress, kSteps);
   ThreadPool threads(o.threads);
+  const Exec exec{&threads, &machine};
   LATTE_ASSIGN_OR_RETURN(const JsonOut measured,
-                         MeasureCall({o.name, {{o.n, o.k}}}, o.m, f, o, Exec{&threads, &machine}));
+                         MeasureCall({o.name, {{o.n, o.k}}}, o.m, f, o, {exec, steps}));
+  steps.End();
   JsonOut record = Header(o.name, o, f);
   record["m"] = o.m;
   record["n"] = o.n;
@@ -355,7 +370,8 @@ Result<JsonOut> BenchGemm(const BenchGemmOptions& o, const Machine& machine) {
   return record;
 }
 
-Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& machine) {
+Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& machine,
+                                 const JobProgress& progress) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
   LATTE_ASSIGN_OR_RETURN(const Shape s, ShapeNamed(o.shape));
   LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
@@ -366,11 +382,15 @@ Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& mach
   std::vector<Call> calls = {{s.cq > 0 ? "q_a and kv_a" : "q and kv_a",
                               {{s.cq > 0 ? s.cq : q_rows, s.d}, {s.c + s.r, s.d}}}};
   if (s.cq > 0) calls.push_back({"q_b", {{q_rows, s.cq}}});
+  constexpr int64_t kOfHeads = 2;  // products of MeasureHeads
+  MeasuredSteps steps(progress, kSteps * (std::ssize(calls) + kOfHeads));
+  const Bench bench{exec, steps};
   for (const Call& call : calls) {
-    LATTE_ASSIGN_OR_RETURN(JsonOut record, MeasureCall(call, o.m, f, o, exec));
+    LATTE_ASSIGN_OR_RETURN(JsonOut record, MeasureCall(call, o.m, f, o, bench));
     products.push_back(std::move(record));
   }
-  LATTE_ASSIGN_OR_RETURN(std::vector<JsonOut> heads, MeasureHeads(s, o.m, f, o, exec));
+  LATTE_ASSIGN_OR_RETURN(std::vector<JsonOut> heads, MeasureHeads(s, o.m, f, o, bench));
+  steps.End();
   for (JsonOut& record : heads) products.push_back(std::move(record));
   JsonOut record = Header("projections", o, f);
   record["shape"] = o.shape;
@@ -379,12 +399,14 @@ Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& mach
   return record;
 }
 
-Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine) {
+Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine,
+                         const JobProgress& progress) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
   LATTE_ASSIGN_OR_RETURN(const Shape s, ShapeNamed(o.shape));
   LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
   if (!(o.skew >= 0 && o.skew <= 4))
     return InvalidArgument(fmt::format("--skew: expected 0 to 4, found {}", o.skew));
+  MeasuredSteps steps(progress, kSteps);
   std::vector<int64_t> rows = TokensOfExperts(s, o.m, o.skew);
   std::erase(rows, 0);
   const auto touched = static_cast<int64_t>(rows.size());
@@ -421,7 +443,8 @@ Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine) {
         row->run({up}, exec);
         row->run({down}, exec);
       },
-      work, CeilingOf(row->isa, f.x), exec, record);
+      work, CeilingOf(row->isa, f.x), {exec, steps}, record);
+  steps.End();
   return record;
 }
 

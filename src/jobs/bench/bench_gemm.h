@@ -5,6 +5,7 @@
 #include <string>
 
 #include "src/base/json_out_fwd.h"
+#include "src/jobs/job_progress.h"
 #include "src/kernels/machine.h"
 
 namespace latte {
@@ -43,15 +44,18 @@ struct BenchShapeOptions : BenchWeights {
 // and `us` for one call. For M up to 64, calls cycle through weights of 512 MiB or more.
 // Errors: kInvalidArgument naming the flag, or for a kernel that is unknown, that the machine lacks
 // or that does not support the types.
-[[nodiscard]] Result<JsonOut> BenchGemm(const BenchGemmOptions& options, const Machine& machine);
+[[nodiscard]] Result<JsonOut> BenchGemm(const BenchGemmOptions& options, const Machine& machine,
+                                        const JobProgress& progress = {});
 
 // The products around attention, each a record in "products": h → q_a and kv_a in one call (or q
 // and kv_a), q_b, q_nope·W_UK and o·W_UV. The last two read rows of one mapped kv_b.
 [[nodiscard]] Result<JsonOut> BenchProjections(const BenchShapeOptions& options,
-                                               const Machine& machine);
+                                               const Machine& machine,
+                                               const JobProgress& progress = {});
 
 // The experts of a layer for m tokens: gate and up in one call, down in another, including the
 // shared expert.
-[[nodiscard]] Result<JsonOut> BenchMoe(const BenchShapeOptions& options, const Machine& machine);
+[[nodiscard]] Result<JsonOut> BenchMoe(const BenchShapeOptions& options, const Machine& machine,
+                                       const JobProgress& progress = {});
 
 }  // namespace latte

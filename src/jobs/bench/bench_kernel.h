@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "src/jobs/bench/bench_timer.h"
+#include "src/jobs/job_progress.h"
 #include "src/kernels/registry.h"
 #include "src/tensor/tensor.h"
 
@@ -58,15 +59,21 @@ struct BenchSamples {
   Ceilings ceilings;
 };
 
+// The steps of MeasureBench: a trial and the runs.
+inline constexpr int kBenchSteps = 1 + kBenchRuns;
+
 // kBenchRuns runs of f() of at least 20 ms each, with a sample of the ceilings before each.
 template <class F>
-BenchSamples MeasureBench(Ceiling ceiling, double flops, const Exec& exec, const F& f) {
+BenchSamples MeasureBench(Ceiling ceiling, double flops, const Exec& exec, MeasuredSteps& steps,
+                          const F& f) {
   constexpr double kRunSeconds = 0.02;  // long compared with a clock tick and a wake-up
   f();
+  steps.Begin("a trial");
   const double once = SecondsOf(f);
   const auto repeats = static_cast<int>(std::clamp(std::ceil(kRunSeconds / once), 1.0, 1e6));
   BenchSamples out;
   for (int run = 0; run < kBenchRuns; ++run) {
+    steps.Begin(fmt::format("run {} of {}", run + 1, kBenchRuns));
     out.ceilings.Sample(exec);
     const double seconds = SecondsOf([&] {
       for (int i = 0; i < repeats; ++i) f();
@@ -75,6 +82,7 @@ BenchSamples MeasureBench(Ceiling ceiling, double flops, const Exec& exec, const
     const double peak = out.ceilings.Last(ceiling);
     out.fraction.push_back(peak > 0 ? flops * 1e-9 / out.seconds.back() / peak : 0.0);
   }
+  steps.End();
   return out;
 }
 

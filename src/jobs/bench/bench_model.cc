@@ -238,20 +238,28 @@ class RunnerHarness {
 
 // Runs both phases and adds what they took to `out`.
 void MeasurePhases(RunnerHarness& harness, const BenchModelOptions& options, const MlaRates& rates,
-                   const Exec& exec, JsonOut& out) {
+                   const Exec& exec, MeasuredSteps& steps, JsonOut& out) {
   if (options.prompt > 0) {
+    steps.Begin("prefill, warming up");
     harness.Prompt(rates);
     Phase phase;
     harness.Measure(&phase.times);
-    for (int run = 0; run < kPrompts; ++run) phase.Add(harness.Prompt(rates), exec);
+    for (int run = 0; run < kPrompts; ++run) {
+      steps.Begin("prefill");
+      phase.Add(harness.Prompt(rates), exec);
+    }
     out["prefill"] = phase.Json(options.prompt);
   }
   if (options.gen > 0) {
+    steps.Begin("decode, warming up");
     harness.Measure(nullptr);
     harness.Step(0);
     Phase phase;
     harness.Measure(&phase.times);
-    for (int64_t g = 0; g < options.gen; ++g) phase.Add(harness.Step(g), exec);
+    for (int64_t g = 0; g < options.gen; ++g) {
+      steps.Begin("decode");
+      phase.Add(harness.Step(g), exec);
+    }
     out["decode"] = phase.Json(options.batch);
   }
 }
@@ -267,8 +275,11 @@ Status BenchModelOptions::Validate() const {
 }
 
 Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
-                           const Machine& machine, const MlaRates& rates, RankGroup* ranks) {
+                           const Machine& machine, const MlaRates& rates, RankGroup* ranks,
+                           const JobProgress& progress) {
   LATTE_RETURN_IF_ERROR(options.Validate());
+  MeasuredSteps steps(
+      progress, (options.prompt > 0 ? 1 + kPrompts : 0) + (options.gen > 0 ? 1 + options.gen : 0));
   Followers* const followers = ranks == nullptr ? nullptr : &ranks->followers();
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
                          SettingsOf(model.config(), options, machine,
@@ -291,8 +302,9 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
               {"ranks", std::move(memory)}};
   LATTE_RETURN_IF_ERROR(CatchLostRanks([&] {
     RunnerHarness harness(model, options, settings, std::move(cache), followers, exec);
-    MeasurePhases(harness, options, rates, exec, out);
+    MeasurePhases(harness, options, rates, exec, steps, out);
   }));
+  steps.End();
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include "src/base/json_out_fwd.h"
 #include "src/engine/ranks/rank_group.h"
+#include "src/jobs/job_progress.h"
 #include "src/kernels/machine.h"
 #include "src/layers/mla/calibration.h"
 #include "src/models/model.h"
@@ -46,6 +47,7 @@ struct BenchModelOptions {
 // clang-format on
 [[nodiscard]] Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
                                          const Machine& machine, const MlaRates& rates,
-                                         RankGroup* ranks = nullptr);
+                                         RankGroup* ranks = nullptr,
+                                         const JobProgress& progress = {});
 
 }  // namespace latte

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace {
 
 constexpr int kCalls = 20000;
 constexpr int kWakes = 200;
+constexpr int kCallsPerStep = 1000;
 constexpr auto kSleep = std::chrono::milliseconds(2);  // longer than workers spin
 constexpr auto kIdle = std::chrono::milliseconds(200);
 
@@ -29,10 +31,17 @@ void Barrier(ThreadPool& pool) {
   });
 }
 
+int StepsOf(int calls) { return (calls + kCallsPerStep - 1) / kCallsPerStep; }
+
 template <class F>
-JsonOut MicrosecondsOf(int calls, const F& f, bool pause = false) {
+JsonOut MicrosecondsOf(std::string_view name, int calls, MeasuredSteps& steps, const F& f,
+                       bool pause = false) {
   std::vector<double> us;
   for (int i = 0; i < calls; ++i) {
+    if (i % kCallsPerStep == 0) {
+      steps.Begin(name);
+      f();  // what is shown may take long enough for workers to fall asleep
+    }
     if (pause) std::this_thread::sleep_for(kSleep);
     us.push_back(SecondsOf(f) * 1e6);
   }
@@ -49,20 +58,25 @@ double ProcessorSeconds() {
 
 }  // namespace
 
-Result<JsonOut> BenchPool(int threads) {
+Result<JsonOut> BenchPool(int threads, const JobProgress& progress) {
   LATTE_RETURN_IF_ERROR(FlagInRange("--threads", threads, 1, 1024));
-  ThreadPool pool(threads);
   const bool fits = static_cast<size_t>(threads) <= UsableProcessors().size();
+  MeasuredSteps steps(progress,
+                      StepsOf(kCalls) + (fits ? StepsOf(kCalls) + StepsOf(kWakes) : 0) + 1);
+  ThreadPool pool(threads);
   JsonOut record{{"bench", "pool"}, {"threads", threads}, {"calls", kCalls}};
-  record["empty"] = MicrosecondsOf(kCalls, [&] { pool.ParallelFor(threads, [](int64_t) {}); });
-  record["barrier"] = fits ? MicrosecondsOf(kCalls, [&] { Barrier(pool); }) : JsonOut(nullptr);
-  record["wake"] = fits ? MicrosecondsOf(
-                              kWakes, [&] { Barrier(pool); }, true)
-                        : JsonOut(nullptr);
+  const auto empty = [&] { pool.ParallelFor(threads, [](int64_t) {}); };
+  const auto barrier = [&] { Barrier(pool); };
+  record["empty"] = MicrosecondsOf("empty", kCalls, steps, empty);
+  record["barrier"] = fits ? MicrosecondsOf("barrier", kCalls, steps, barrier) : JsonOut(nullptr);
+  record["wake"] =
+      fits ? MicrosecondsOf("wake", kWakes, steps, barrier, /*pause=*/true) : JsonOut(nullptr);
+  steps.Begin("idle");
   const double before = ProcessorSeconds();
   std::this_thread::sleep_for(kIdle);
   record["idle_processor_share"] =
       (ProcessorSeconds() - before) / std::chrono::duration<double>(kIdle).count();
+  steps.End();
   return record;
 }
 

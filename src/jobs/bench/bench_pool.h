@@ -4,6 +4,7 @@
 #include "latte/status.h"
 
 #include "src/base/json_out_fwd.h"
+#include "src/jobs/job_progress.h"
 
 namespace latte {
 
@@ -15,6 +16,6 @@ namespace latte {
 // idle_processor_share is the processor time that the pool uses in a pause of 200 ms, divided by
 // the length of the pause.
 // Errors: kInvalidArgument unless 1 ≤ threads ≤ 1024.
-[[nodiscard]] Result<JsonOut> BenchPool(int threads);
+[[nodiscard]] Result<JsonOut> BenchPool(int threads, const JobProgress& progress = {});
 
 }  // namespace latte

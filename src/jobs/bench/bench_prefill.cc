@@ -71,8 +71,10 @@ Status BenchPrefillOptions::Validate() const {
                   kMaxBytes, bytes));
 }
 
-Result<JsonOut> BenchPrefill(const BenchPrefillOptions& o, const Machine& machine) {
+Result<JsonOut> BenchPrefill(const BenchPrefillOptions& o, const Machine& machine,
+                             const JobProgress& progress) {
   LATTE_RETURN_IF_ERROR(o.Validate());
+  MeasuredSteps steps(progress, kBenchSteps);
   const PrefillData data(o);
   const MhaOp::Params params = data.Params(o);
   LATTE_ASSIGN_OR_RETURN(
@@ -86,7 +88,7 @@ Result<JsonOut> BenchPrefill(const BenchPrefillOptions& o, const Machine& machin
   const int64_t flops = 2 * o.heads * (kN + kR + kV) * pairs;
   const int64_t query_bytes = o.batch * QueryFloats(o) * SizeOf(DType::kF32);
   const Ceiling ceiling = CeilingOf(row->isa, o.dtype);
-  const BenchSamples samples = MeasureBench(ceiling, static_cast<double>(flops), exec, [&] {
+  const BenchSamples samples = MeasureBench(ceiling, static_cast<double>(flops), exec, steps, [&] {
     for (int64_t b = 0; b < o.batch; ++b) row->run(params, exec);
   });
   const double seconds = Median(samples.seconds);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "src/base/json_out_fwd.h"
+#include "src/jobs/job_progress.h"
 #include "src/kernels/machine.h"
 #include "src/tensor/dtype.h"
 
@@ -31,6 +32,7 @@ struct BenchPrefillOptions {
 // Errors: of Validate; kInvalidArgument for a kernel that is unknown, that the machine lacks or
 // that does not support the arithmetic.
 [[nodiscard]] Result<JsonOut> BenchPrefill(const BenchPrefillOptions& options,
-                                           const Machine& machine);
+                                           const Machine& machine,
+                                           const JobProgress& progress = {});
 
 }  // namespace latte

@@ -80,9 +80,10 @@ TokenHistory SomeHistory(int64_t vocab) {
   return out;
 }
 
-// Median microseconds per row.
+// Median microseconds per row. Calls `begin` before each call that is timed.
+template <class F>
 Result<double> Measure(const Case& of, std::span<const float> logits,
-                       const BenchSamplerOptions& options, const Exec& exec) {
+                       const BenchSamplerOptions& options, const Exec& exec, const F& begin) {
   const TokenHistory history = SomeHistory(options.vocab);
   const auto vocab = static_cast<size_t>(options.vocab);
   std::vector<SampleInput> draws(static_cast<size_t>(options.rows));
@@ -95,6 +96,7 @@ Result<double> Measure(const Case& of, std::span<const float> logits,
                     .position = call,
                     .logprobs = of.logprobs,
                     .machine = exec.machine};
+    begin();
     std::vector<Result<SampledToken>> drawn;
     const double seconds = SecondsOf([&] { drawn = SampleAll(draws, *exec.threads); });
     for (const Result<SampledToken>& one : drawn) LATTE_RETURN_IF_ERROR(one);
@@ -111,7 +113,8 @@ Status BenchSamplerOptions::Validate() const {
   return FlagInRange("--threads", threads, 1, 1024);
 }
 
-Result<JsonOut> BenchSampler(const BenchSamplerOptions& options, const Machine& machine) {
+Result<JsonOut> BenchSampler(const BenchSamplerOptions& options, const Machine& machine,
+                             const JobProgress& progress) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   ThreadPool threads(options.threads);
   const Exec exec{&threads, &machine};
@@ -125,13 +128,19 @@ Result<JsonOut> BenchSampler(const BenchSamplerOptions& options, const Machine& 
     const char* name;
     std::vector<float> (*make)(int64_t, int64_t, uint64_t);
   };
-  for (const Kind& kind : {Kind{"peaked", Peaked}, Kind{"flat", Flat}, Kind{"even", Even}}) {
+  const std::array kinds = {Kind{"peaked", Peaked}, Kind{"flat", Flat}, Kind{"even", Even}};
+  const std::vector<Case> cases = Cases();
+  MeasuredSteps steps(progress, std::ssize(kinds) * std::ssize(cases) * kCalls);
+  for (const Kind& kind : kinds) {
     const std::vector<float> logits = kind.make(size, options.vocab, /*seed=*/7);
-    for (const Case& of : Cases()) {
-      LATTE_ASSIGN_OR_RETURN(const double us, Measure(of, logits, options, exec));
-      record[fmt::format("{}_{}_us", kind.name, of.name)] = us;
+    for (const Case& of : cases) {
+      const std::string name = fmt::format("{}_{}", kind.name, of.name);
+      const auto begin = [&] { steps.Begin(name); };
+      LATTE_ASSIGN_OR_RETURN(const double us, Measure(of, logits, options, exec, begin));
+      record[name + "_us"] = us;
     }
   }
+  steps.End();
   return record;
 }
 

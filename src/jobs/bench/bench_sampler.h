@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "src/base/json_out_fwd.h"
+#include "src/jobs/job_progress.h"
 #include "src/kernels/machine.h"
 
 namespace latte {
@@ -23,6 +24,7 @@ struct BenchSamplerOptions {
 // rank, like a confident language model; "flat", normal with a deviation of 3, for which top_p 0.95
 // keeps thousands of tokens; "even", normal with a deviation of 0.1, like random weights.
 [[nodiscard]] Result<JsonOut> BenchSampler(const BenchSamplerOptions& options,
-                                           const Machine& machine);
+                                           const Machine& machine,
+                                           const JobProgress& progress = {});
 
 }  // namespace latte

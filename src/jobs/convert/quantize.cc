@@ -94,13 +94,13 @@ class Quantizer {
   }
 
   [[nodiscard]] Status Write(const CheckpointWriter& writer, ThreadPool& threads,
-                             const QuantizeProgress& progress) {
+                             const JobProgress& progress) {
     int64_t done = 0;
     for (const Item& item : items_) {
       LATTE_RETURN_IF_ERROR(item.what == Item::What::kCopy ? Copy(item, writer)
                                                            : Encode(item, writer, threads));
       done += plan_[item.first].bytes();
-      if (progress) progress(done, values_bytes_);
+      if (progress) progress(done, values_bytes_, {});
     }
     report_.mean_relative_error /= static_cast<double>(std::max<int64_t>(report_.quantized, 1));
     return {};

@@ -12,6 +12,7 @@
 #include "src/base/json_out_fwd.h"
 #include "src/base/thread_pool.h"
 #include "src/jobs/convert/quant_scheme.h"
+#include "src/jobs/job_progress.h"
 
 namespace latte {
 
@@ -31,12 +32,9 @@ struct QuantizeReport {
 
 JsonOut ReportJson(const QuantizeReport& report);
 
-// Done and total bytes of the source.
-using QuantizeProgress = std::function<void(int64_t done, int64_t total)>;
-
 struct QuantizeOptions {
-  bool force = false;  // replace an earlier checkpoint in `to`
-  QuantizeProgress progress;
+  bool force = false;                 // replace an earlier checkpoint in `to`
+  JobProgress progress;               // in bytes of the source
   std::function<bool()> interrupted;  // called often, from any thread; true ends the work
 };
 

@@ -184,7 +184,7 @@ std::vector<Piece> CutIntoPieces(const std::vector<TensorPlan>& plan) {
 }
 
 Status WritePieces(const SynthWeights& synth, const CheckpointWriter& writer, ThreadPool& threads,
-                   const SynthProgress& progress) {
+                   const JobProgress& progress) {
   const std::vector<Piece> pieces = CutIntoPieces(synth.plan());
   std::mutex mutex;
   Status first;
@@ -199,7 +199,7 @@ Status WritePieces(const SynthWeights& synth, const CheckpointWriter& writer, Th
     const std::lock_guard lock(mutex);
     if (!status && !failed.exchange(true)) first = std::move(status);
     done += piece.bytes;
-    if (progress) progress(done, writer.bytes());
+    if (progress) progress(done, writer.bytes(), {});
   });
   return first;
 }
@@ -217,7 +217,7 @@ Status AddTokenizer(const SynthSpec& spec, const ModelConfig& config,
 }  // namespace
 
 Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir, ThreadPool& threads,
-                               const WriterOptions& options, const SynthProgress& progress) {
+                               const WriterOptions& options, const JobProgress& progress) {
   const auto start = std::chrono::steady_clock::now();
   LATTE_ASSIGN_OR_RETURN(JsonOut json, SynthConfig(spec));
   LATTE_ASSIGN_OR_RETURN(const Json parsed, Json::Parse(Dump(json), spec.shape));
@@ -238,13 +238,14 @@ Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir, Th
 }
 
 Result<TemporarySynth> TemporarySynth::Make(const SynthSpec& spec, ThreadPool& threads,
-                                            const std::function<bool()>& interrupted) {
+                                            const std::function<bool()>& interrupted,
+                                            const JobProgress& progress) {
   LATTE_ASSIGN_OR_RETURN(StagingFolder folder, StagingFolder::MakeScratch("latte-synth"));
   TemporarySynth out(std::move(folder));
   SynthSpec weights = spec;
   weights.tokenizer = false;
-  LATTE_RETURN_IF_ERROR(
-      WriteSynth(weights, out.dir(), threads, {.lasting = false, .interrupted = interrupted}));
+  LATTE_RETURN_IF_ERROR(WriteSynth(weights, out.dir(), threads,
+                                   {.lasting = false, .interrupted = interrupted}, progress));
   return out;
 }
 

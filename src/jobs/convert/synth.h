@@ -17,6 +17,7 @@
 #include "src/checkpoint/formats/common/weight_format.h"
 #include "src/jobs/convert/checkpoint_writer.h"
 #include "src/jobs/convert/staging_folder.h"
+#include "src/jobs/job_progress.h"
 #include "src/tensor/dtype.h"
 
 namespace latte {
@@ -65,23 +66,22 @@ struct SynthReport {
   double seconds = 0;
   std::vector<std::string> notes;  // for the user: leftovers next to the folder
 };
-// Done and total bytes, called from one thread at a time.
-using SynthProgress = std::function<void(int64_t done, int64_t total)>;
 
 // Writes config.json, a tokenizer and the weights of the spec to the folder `dir`: matrices N(0, 0.02) in shape,
 // norms 1, biases 0. Multi-token-prediction layers have no copies of embedding and head.
-// Errors: of SynthConfig and CheckpointWriter.
+// `progress`: in bytes, from any thread. Errors: of SynthConfig and CheckpointWriter.
 [[nodiscard]] Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir,
                                              ThreadPool& threads, const WriterOptions& options = {},
-                                             const SynthProgress& progress = {});
+                                             const JobProgress& progress = {});
 
 // A synthetic checkpoint in a folder of its own below $TMPDIR (or /tmp), deleted with this object.
 // Weights that are mapped stay valid afterwards, so it need not outlive loading. Movable only.
 class TemporarySynth {
  public:
-  // `interrupted`: as in WriterOptions. Errors: of WriteSynth.
+  // `interrupted`: as in WriterOptions; `progress`: as in WriteSynth. Errors: of WriteSynth.
   [[nodiscard]] static Result<TemporarySynth> Make(const SynthSpec& spec, ThreadPool& threads,
-                                                   const std::function<bool()>& interrupted = {});
+                                                   const std::function<bool()>& interrupted = {},
+                                                   const JobProgress& progress = {});
 
   std::string dir() const { return folder_.path() + "/model"; }
 

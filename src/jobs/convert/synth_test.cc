@@ -192,8 +192,13 @@ TEST_F(SynthTest, EveryPlainFormatLoadsAndRuns) {
     ASSERT_TRUE(model) << ToString(model.error());
     const auto settings = ResolveOptionsForOne({.threads = 2}, (*model)->config(), machine, 8);
     const auto sequence = GivenSequence::Create(**model, machine, *settings);
-    const auto score = Score(**sequence, std::vector<int32_t>{1, 2, 3, 4}, 64, {});
+    std::vector<int64_t> seen;
+    const auto score = Score(**sequence, std::vector<int32_t>{1, 2, 3, 4}, 64, {}, {},
+                             [&](int64_t done, int64_t total, std::string_view) {
+                               seen.assign({done, total});
+                             });
     ASSERT_TRUE(score) << ToString(score.error());
+    EXPECT_EQ(seen, (std::vector<int64_t>{4, 4}));
     EXPECT_TRUE(std::isfinite(score->total));
   }
 }

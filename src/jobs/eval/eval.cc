@@ -221,7 +221,7 @@ Result<std::vector<const Skill*>> Chosen(const std::vector<std::string>& names,
 
 // Runs `count` items of each bucket in parallel; the outcomes are ordered by bucket. None: interrupted.
 Result<std::vector<Outcome>> RunItems(const Context& context, const Skill& skill, size_t buckets,
-                                      int64_t count, const EvalProgress& progress) {
+                                      int64_t count, const JobProgress& progress) {
   const int64_t items = static_cast<int64_t>(buckets) * count;
   std::vector<Outcome> outcomes(static_cast<size_t>(items));
   std::atomic<bool> failed = false;
@@ -245,7 +245,7 @@ Result<std::vector<Outcome>> RunItems(const Context& context, const Skill& skill
       return;
     }
     outcomes[static_cast<size_t>(i)] = *outcome;
-    if (progress) progress(skill.name, ++done, items);
+    if (progress) progress(++done, items, skill.name);
   });
   if (!first_error) {
     Error& error = first_error.error();
@@ -305,7 +305,7 @@ std::vector<std::string_view> EvalSkills() {
 }
 
 Result<std::vector<SkillReport>> Evaluate(const EvalSubject& subject, const EvalOptions& options,
-                                          const EvalProgress& progress) {
+                                          const JobProgress& progress) {
   LATTE_RETURN_IF_ERROR(options.engine.Validate());
   if (options.count && (*options.count < 1 || *options.count > kMaxCount))
     return InvalidArgument(

@@ -14,6 +14,7 @@
 #include "src/base/json_out_fwd.h"
 #include "src/engine/settings.h"
 #include "src/jobs/eval/story_grammar.h"
+#include "src/jobs/job_progress.h"
 #include "src/models/model.h"
 #include "src/text/tokenizer.h"
 
@@ -55,19 +56,17 @@ struct SkillReport {
   std::string_view what;            // a one-line description
 };
 
-// Called after each item, from any thread but never concurrently.
-using EvalProgress = std::function<void(std::string_view skill, int64_t done, int64_t items)>;
-
 // The names of all skills, in the order in which they run.
 std::vector<std::string_view> EvalSkills();
 
 // Runs the skills; an interrupted one and those after it are not in the result. "mtp" runs by default only if the model drafts. Equal arguments give equal
 // reports for any number of threads.
+// `progress`: after each item, with the skill; from any thread.
 // Errors: kInvalidArgument for an unknown skill, a count out of range, or an item that does not fit
 // in the model's context; of EngineCore, Complete and the grammar.
 [[nodiscard]] Result<std::vector<SkillReport>> Evaluate(const EvalSubject& subject,
                                                         const EvalOptions& options,
-                                                        const EvalProgress& progress = {});
+                                                        const JobProgress& progress = {});
 
 // {skill: {"items", "passed", "count", "share", "buckets": [{"name", …}], "seed", "tokens"}}; a
 // loss has "nats_per_token" instead of "passed" and "share".

@@ -212,7 +212,7 @@ TEST_F(EvalTest, ProgressCountsEveryItem) {
   std::vector<int64_t> seen;
   const auto reports = Evaluate({scripted_, machine_, tokenizer_, grammar_},
                                 {.skills = {"addition"}, .count = 3, .engine = one_thread_},
-                                [&](std::string_view skill, int64_t done, int64_t items) {
+                                [&](int64_t done, int64_t items, std::string_view skill) {
                                   EXPECT_EQ(skill, "addition");
                                   EXPECT_EQ(items, 3);
                                   seen.push_back(done);

@@ -42,10 +42,19 @@ JsonOut Ratios(const JsonOut& simulated, const JsonOut& real) {
   return out;
 }
 
-Result<StepCost> Prices(const EngineParts& parts, const Settings& settings) {
-  LATTE_ASSIGN_OR_RETURN(const BenchedSteps steps,
-                         BenchSteps(*parts.model, settings, *parts.machine, {.quick = true}));
+Result<StepCost> Prices(const EngineParts& parts, const Settings& settings,
+                        const JobProgress& progress) {
+  LATTE_ASSIGN_OR_RETURN(
+      const BenchedSteps steps,
+      BenchSteps(*parts.model, settings, *parts.machine, {.quick = true}, progress));
   return steps.cost;
+}
+
+// Names the run instead of what it does.
+JobProgress OfRun(const JobProgress& progress, int run, int runs) {
+  if (!progress) return {};
+  return [&progress, name = fmt::format("run {} of {}", run, runs)](
+             int64_t done, int64_t total, std::string_view) { progress(done, total, name); };
 }
 
 }  // namespace
@@ -66,10 +75,13 @@ Result<JsonOut> BenchSimulation(std::span<const TraceRequest> trace, const Engin
     if (options.cost) {
       cost = *options.cost;
     } else {
-      LATTE_ASSIGN_OR_RETURN(cost, Prices(parts, settings));
+      LATTE_ASSIGN_OR_RETURN(
+          cost, Prices(parts, settings, OfRun(options.measured, run + 1, options.runs)));
     }
     simulated.push_back(Simulate(trace, parts.model->config(), settings, cost).Metrics());
-    LATTE_ASSIGN_OR_RETURN(const TraceResult served, ReplayTrace(trace, parts, settings));
+    LATTE_ASSIGN_OR_RETURN(
+        const TraceResult served,
+        ReplayTrace(trace, parts, settings, OfRun(options.served, run + 1, options.runs)));
     real.push_back(served.Metrics());
     ratios.push_back(Ratios(simulated.back(), real.back()));
   }

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "src/engine/engine_core.h"
+#include "src/jobs/job_progress.h"
 #include "src/jobs/simulate/step_cost.h"
 #include "src/jobs/simulate/trace.h"
 
@@ -15,6 +16,8 @@ struct BenchSimulationOptions {
   // The step costs of every simulation. Not set: steps are measured again before every run, so a
   // change of the machine affects both.
   std::optional<StepCost> cost;
+  JobProgress measured = {};  // of the steps of a run
+  JobProgress served = {};    // of the requests of a run in real time
   // Errors: kInvalidArgument naming the flag.
   [[nodiscard]] Status Validate() const;
 };

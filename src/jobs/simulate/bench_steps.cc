@@ -269,8 +269,11 @@ int64_t PagesOf(const StepShape& shape, int64_t page_tokens) {
 }  // namespace
 
 Result<BenchedSteps> BenchSteps(const Model& model, const Settings& settings,
-                                const Machine& machine, const BenchStepsOptions& options) {
+                                const Machine& machine, const BenchStepsOptions& options,
+                                const JobProgress& progress) {
   const Grid grid(settings, model.config().mla, options.quick);
+  const int runs = options.quick ? 3 : 9;
+  MeasuredSteps counted(progress, (runs + 1) * std::ssize(grid.steps()));
   int64_t pages = 1;
   for (const StepShape& shape : grid.steps())
     pages = std::max(pages, PagesOf(shape, settings.options.page_tokens));
@@ -280,12 +283,13 @@ Result<BenchedSteps> BenchSteps(const Model& model, const Settings& settings,
   std::vector<std::vector<double>> seconds(grid.steps().size());
   // Interleaves the steps, so that a slow moment of the machine does not affect all runs of one
   // step.
-  const int runs = options.quick ? 3 : 9;
   for (int run = -1; run < runs; ++run)
     for (size_t i = 0; i < grid.steps().size(); ++i) {
+      counted.Begin(run < 0 ? "warming up" : "measuring");
       const double time = harness.Seconds(grid.steps()[i]);
       if (run >= 0) seconds[i].push_back(time);
     }
+  counted.End();
   std::vector<MeasuredStep> steps;
   for (size_t i = 0; i < grid.steps().size(); ++i)
     steps.push_back({grid.steps()[i], Median(seconds[i])});

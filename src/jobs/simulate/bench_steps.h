@@ -5,6 +5,7 @@
 
 #include "src/base/json_out.h"
 #include "src/engine/settings.h"
+#include "src/jobs/job_progress.h"
 #include "src/jobs/simulate/step_cost.h"
 #include "src/models/model.h"
 
@@ -32,7 +33,8 @@ struct BenchedSteps {
 // Errors: kExhausted if the cache does not fit.
 [[nodiscard]] Result<BenchedSteps> BenchSteps(const Model& model, const Settings& settings,
                                               const Machine& machine,
-                                              const BenchStepsOptions& options);
+                                              const BenchStepsOptions& options,
+                                              const JobProgress& progress = {});
 
 // Identifies the runs that the costs apply to: the shape of the model, the settings of its
 // computation, and the instructions and threads of the machine.

@@ -22,7 +22,8 @@ Request RequestOf(const TraceRequest& from, uint64_t seed) {
 
 class Server {
  public:
-  Server(std::span<const TraceRequest> trace, Engine& engine) : trace_(trace), engine_(engine) {
+  Server(std::span<const TraceRequest> trace, Engine& engine, const JobProgress& progress)
+      : trace_(trace), engine_(engine), progress_(progress) {
     for (const TraceRequest& request : trace)
       out_.requests.push_back({request.arrival_s, std::ssize(request.tokens), {}});
   }
@@ -44,6 +45,7 @@ class Server {
   Result<TraceResult> Run() {
     const EngineStats before = engine_.Stats();
     start_ = Clock::now();
+    Show();
     engine_.SetEventSink([this](std::span<const TokenEvent> events) { Take(events); });
     while (next_ < trace_.size() || Busy()) {
       LATTE_RETURN_IF_ERROR(SubmitDue());
@@ -53,6 +55,7 @@ class Server {
       }
       submitted_ = 0;
       LATTE_RETURN_IF_ERROR(Step());
+      Show();
     }
     const EngineStats after = engine_.Stats();
     TraceCounts& counts = out_.counts;
@@ -80,7 +83,10 @@ class Server {
       Request request = RequestOf(trace_[next_], next_);
       request.user_data = next_;
       const Result<RequestId> id = engine_.Submit(std::move(request));
-      if (!id && id.error().code == Code::kExhausted) continue;  // the queue is full
+      if (!id && id.error().code == Code::kExhausted) {  // the queue is full
+        ++ended_;
+        continue;
+      }
       if (!id) return tl::unexpected(id.error());
       ++submitted_;
     }
@@ -99,25 +105,36 @@ class Server {
 
   void Take(std::span<const TokenEvent> events) {
     const double now = Now();
-    for (const TokenEvent& event : events)
+    for (const TokenEvent& event : events) {
       if (event.token) out_.requests[event.user_data].token_s.push_back(now);
+      if (event.finish) ++ended_;
+    }
+  }
+
+  void Show() {
+    if (!progress_) return;
+    const Clock::time_point before = Clock::now();
+    progress_(ended_, std::ssize(trace_), {});
+    start_ += Clock::now() - before;
   }
 
   std::span<const TraceRequest> trace_;
   Engine& engine_;
+  const JobProgress& progress_;
   Clock::time_point start_;
   size_t next_ = 0;        // next request to submit
   int64_t submitted_ = 0;  // since the last step
+  int64_t ended_ = 0;
   TraceResult out_;
 };
 
 }  // namespace
 
 Result<TraceResult> ReplayTrace(std::span<const TraceRequest> trace, const EngineParts& parts,
-                                const Settings& settings) {
+                                const Settings& settings, const JobProgress& progress) {
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<EngineCore> engine,
                          EngineCore::Create(parts, settings));
-  Server server(trace, *engine);
+  Server server(trace, *engine, progress);
   LATTE_RETURN_IF_ERROR(server.WarmUp());
   return server.Run();
 }

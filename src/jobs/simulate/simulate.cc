@@ -14,11 +14,12 @@ namespace {
 class Simulation {
  public:
   Simulation(std::span<const TraceRequest> trace, const ModelConfig& config,
-             const Settings& settings, const StepCost& cost)
+             const Settings& settings, const StepCost& cost, const JobProgress& progress)
       : trace_(trace),
         model_{config.moe, settings.sparse_from},
         settings_(settings),
         cost_(cost),
+        progress_(progress),
         cache_(CacheRules(settings)),
         scheduler_(SchedulerRules(settings, config.mla), cache_) {
     for (const TraceRequest& request : trace)
@@ -27,13 +28,16 @@ class Simulation {
   }
 
   TraceResult Run() {
-    out_.counts.real_seconds = SecondsOf([&] {
+    Show();
+    shown_seconds_ = 0;
+    const double seconds = SecondsOf([&] {
       while (next_ < trace_.size() || !scheduler_.idle()) {
         if (scheduler_.idle()) WaitUntil(trace_[next_].arrival_s);
         for (; next_ < trace_.size() && trace_[next_].arrival_s <= now_; ++next_) Arrive(next_);
         if (!scheduler_.idle()) Step();
       }
     });
+    out_.counts.real_seconds = seconds - shown_seconds_;
     out_.counts.preemptions = scheduler_.preemptions();
     return std::move(out_);
   }
@@ -50,7 +54,7 @@ class Simulation {
     const auto prompt = std::ssize(request.tokens);
     if (queued_ >= settings_.options.max_queued_requests ||
         queued_tokens_ + prompt > settings_.options.max_queued_tokens)
-      return;
+      return End();
     ++queued_;
     queued_tokens_ += prompt;
     Sequence& s = sequences_[static_cast<SequenceId>(i)];
@@ -95,22 +99,35 @@ class Simulation {
     if (s.length() + 1 == s.spec.max_len) {
       scheduler_.Remove(s);
       sequences_.erase(id);
-      return;
+      return End();
     }
     // No prompt contains this token, so no output is a prefix of another prompt by chance.
     scheduler_.Append(s, -1 - static_cast<int32_t>(id));
+  }
+
+  // A request has ended or was refused.
+  void End() {
+    ++ended_;
+    Show();
+  }
+
+  void Show() {
+    if (progress_) shown_seconds_ += SecondsOf([&] { progress_(ended_, std::ssize(trace_), {}); });
   }
 
   std::span<const TraceRequest> trace_;
   StepModel model_;
   const Settings& settings_;
   const StepCost& cost_;
+  const JobProgress& progress_;
   CacheManager cache_;
   Scheduler scheduler_;
   std::map<SequenceId, Sequence> sequences_;
   double now_ = 0;
   bool woken_ = false;  // the engine was idle before the next step
   size_t next_ = 0;     // next request to arrive
+  int64_t ended_ = 0;
+  double shown_seconds_ = 0;  // in progress_
   int64_t queued_ = 0;
   int64_t queued_tokens_ = 0;
   TraceResult out_;
@@ -121,8 +138,8 @@ class Simulation {
 JsonOut TraceResult::Metrics() const { return MetricsJson(requests, counts); }
 
 TraceResult Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
-                     const Settings& settings, const StepCost& cost) {
-  return Simulation(trace, config, settings, cost).Run();
+                     const Settings& settings, const StepCost& cost, const JobProgress& progress) {
+  return Simulation(trace, config, settings, cost, progress).Run();
 }
 
 }  // namespace latte

@@ -7,6 +7,7 @@
 
 #include "src/checkpoint/config/model_config.h"
 #include "src/engine/settings.h"
+#include "src/jobs/job_progress.h"
 #include "src/jobs/simulate/replay_metrics.h"
 #include "src/jobs/simulate/step_cost.h"
 #include "src/jobs/simulate/trace.h"
@@ -22,9 +23,10 @@ struct TraceResult {
 };
 
 // Every answer has the length given by the trace. Requests that arrive while the queue is full are
-// refused, as in the engine.
+// refused, as in the engine. `progress`: in requests that have ended or were refused; its time does not count.
 // Requires: `trace` is sorted by arrival and fits the settings.
 TraceResult Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
-                     const Settings& settings, const StepCost& cost);
+                     const Settings& settings, const StepCost& cost,
+                     const JobProgress& progress = {});
 
 }  // namespace latte

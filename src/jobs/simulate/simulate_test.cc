@@ -1,5 +1,8 @@
 #include "src/jobs/simulate/simulate.h"
 
+#include <chrono>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "src/base/json_out.h"
@@ -52,6 +55,27 @@ TEST_F(SimulateTest, TheClockMovesByStepsAndWaitsForArrivals) {
   EXPECT_EQ(out.counts.steps, 4);
   EXPECT_DOUBLE_EQ(out.counts.step_seconds, at[2] - 5);
   EXPECT_EQ(out.counts.pages_peak, 1);
+}
+
+TEST_F(SimulateTest, ProgressCountsEveryRequestOnce) {
+  settings_.options.max_queued_requests = 2;
+  for (int i = 0; i < 5; ++i) Add(0, 4, 2);  // three of them are refused
+  std::vector<int64_t> seen;
+  const auto show = [&](int64_t done, int64_t total, std::string_view) {
+    EXPECT_EQ(total, 5);
+    seen.push_back(done);
+  };
+  Simulate(trace_, config_, settings_, cost_, show);
+  EXPECT_EQ(seen, (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
+}
+
+TEST_F(SimulateTest, TimeOfProgressIsNotThatOfTheSimulation) {
+  Add(0, 4, 2);
+  constexpr auto kPause = std::chrono::milliseconds(200);
+  const auto show = [&](int64_t, int64_t, std::string_view) {
+    std::this_thread::sleep_for(kPause);
+  };
+  EXPECT_LT(Simulate(trace_, config_, settings_, cost_, show).counts.real_seconds, 0.2);
 }
 
 TEST_F(SimulateTest, TheFirstStepAfterIdlenessIsPricedAsSuch) {
