@@ -100,7 +100,8 @@ Status PullCommand(const PullFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(
       const HttpFactory http,
       CurlClients({flags.timeout, "latte/" LATTE_VERSION, hub.certificates}, stop));
-  Progress shown("downloaded", "", flags.quiet || flags.json);
+  const bool quiet = flags.quiet || flags.json;
+  Progress shown("downloaded", "", quiet ? ProgressStyle::kNone : ProgressStyle::kUsual);
   request.download.note = [&](const std::string& line) { shown.Note(line); };
   const auto start = std::chrono::steady_clock::now();
   // Until the plan is made, nothing has to be kept and Ctrl-C ends the program.

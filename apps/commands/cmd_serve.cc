@@ -15,6 +15,7 @@
 #include "apps/flags/seed.h"
 #include "apps/rank_front.h"
 #include "apps/ranks.h"
+#include "apps/terminal/progress.h"
 #include "src/base/fields/fields.h"
 #include "src/base/limits/memory.h"
 #include "src/base/limits/open_files.h"
@@ -93,7 +94,9 @@ Status DryRun(const Result<MemoryPlan>& plan, bool json) {
 
 Result<std::unique_ptr<Engine>> MakeEngine(const EngineOptions& options, const ModelFiles& files,
                                            RankGroup* ranks) {
-  LATTE_ASSIGN_OR_RETURN(CreatedEngine created, CreateEngine(options, files, ranks));
+  ProgressOfLoading loading(ProgressStyle::kLines);
+  LATTE_ASSIGN_OR_RETURN(CreatedEngine created,
+                         CreateEngine(options, files, ranks, loading.Hooks()));
   WarnIfFewer(options.threads, created.engine->options().threads);
   WarnAboutRates(created.rates_warning);
   return std::move(created.engine);

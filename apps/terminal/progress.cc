@@ -34,11 +34,11 @@ size_t WidthOf(std::string_view text) {
 
 }  // namespace
 
-Progress::Progress(std::string what, std::string noun, bool quiet)
+Progress::Progress(std::string what, std::string noun, ProgressStyle style)
     : what_(std::move(what)),
       noun_(std::move(noun)),
-      quiet_(quiet),
-      updates_(MovesCursor(STDERR_FILENO)),
+      style_(style),
+      updates_(style == ProgressStyle::kUsual && MovesCursor(STDERR_FILENO)),
       start_(Clock::now()),
       shown_(start_) {}
 
@@ -52,7 +52,7 @@ bool Progress::IsShort(double seconds, int64_t done, int64_t total) const {
 }
 
 void Progress::Tick() {
-  if (quiet_ || !updates_) return;
+  if (!updates_) return;
   const auto tick = [this](const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (!stopped_.wait_for(lock, stop, kTick, [&] { return stop.stop_requested(); }))
@@ -76,7 +76,7 @@ JobProgress Progress::ForMeasurements() {
 }
 
 void Progress::Show(int64_t done, int64_t total, std::string_view extra) {
-  if (quiet_) return;
+  if (style_ == ProgressStyle::kNone) return;
   const std::lock_guard lock(mutex_);
   done_ = done;
   total_ = total;

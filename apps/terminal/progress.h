@@ -18,12 +18,19 @@
 
 namespace latte {
 
+enum class ProgressStyle {
+  kUsual,  // in place on a terminal
+  kLines,  // as where there is no terminal: between the lines of a log
+  kNone,
+};
+
 // "written  42%  13.20 of 31.41 GB  85.20 MB/s  3:34 left". Jobs that take less than about two seconds show nothing.
 // The line is never wider than the terminal: what matters least is left out. Thread-safe.
 class Progress {
  public:
   // `what`: the job. `noun`: what is counted, in the plural; empty: bytes.
-  explicit Progress(std::string what, std::string noun = "", bool quiet = false);
+  explicit Progress(std::string what, std::string noun = "",
+                    ProgressStyle style = ProgressStyle::kUsual);
   ~Progress();  // as End
 
   // From now on the last state is shown again every second: also a job whose first step is long shows something.
@@ -52,7 +59,7 @@ class Progress {
 
   const std::string what_;
   const std::string noun_;
-  const bool quiet_;
+  const ProgressStyle style_;
   const bool updates_;  // in place
   const Clock::time_point start_;
   std::mutex mutex_;
@@ -87,13 +94,16 @@ class ProgressOfParts {
 // Progress of the loading of weights, where it takes long.
 class ProgressOfLoading {
  public:
+  explicit ProgressOfLoading(ProgressStyle style = ProgressStyle::kUsual)
+      : repacking_("repacking weights", "layers", style), checking_("checked weights", "", style) {}
+
   // Valid as long as this object.
   LoadingHooks Hooks();
   void End();
 
  private:
-  Progress repacking_{"repacking weights", "layers"};
-  Progress checking_{"checked weights"};
+  Progress repacking_;
+  Progress checking_;
 };
 
 // Prints notes for the user, one per line.

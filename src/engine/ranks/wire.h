@@ -3,6 +3,7 @@
 // order.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +33,9 @@ class WireWriter {
  private:
   void Add(const void* data, size_t bytes) {
     const auto* begin = static_cast<const std::byte*>(data);
-    out_.insert(out_.end(), begin, begin + bytes);
-    out_.resize((out_.size() + kWireUnit - 1) / kWireUnit * kWireUnit);
+    const size_t end = out_.size();
+    out_.resize(end + (bytes + kWireUnit - 1) / kWireUnit * kWireUnit);
+    std::copy_n(begin, bytes, out_.begin() + static_cast<std::ptrdiff_t>(end));
   }
 
   std::vector<std::byte> out_;
