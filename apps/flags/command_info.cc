@@ -40,6 +40,20 @@ const CommandInfo* FindCommand(const CommandInfo& above, std::string_view word) 
   return nullptr;
 }
 
+std::vector<std::string> OptionNames(const CommandInfo& command) {
+  std::vector<std::string> out;
+  for (const OptionInfo& option : command.options)
+    if (!option.positional()) out.insert(out.end(), option.names.begin(), option.names.end());
+  return out;
+}
+
+std::vector<std::string> CommandNames(const CommandInfo& above) {
+  std::vector<std::string> out;
+  for (const CommandInfo& command : above.commands)
+    if (!command.hidden) out.push_back(command.word());
+  return out;
+}
+
 std::vector<std::string> ChoicesOf(const OptionInfo& option) {
   std::vector<std::string> out;
   if (option.value.find('|') == std::string::npos) return out;

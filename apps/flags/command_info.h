@@ -39,6 +39,12 @@ const OptionInfo* FindOption(const CommandInfo& command, std::string_view name);
 // The command of `above` with this last word, or null.
 const CommandInfo* FindCommand(const CommandInfo& above, std::string_view word);
 
+// The names of its options, "-n" and "--max-new-tokens".
+std::vector<std::string> OptionNames(const CommandInfo& command);
+
+// The last words of the commands below it that are not hidden.
+std::vector<std::string> CommandNames(const CommandInfo& above);
+
 // The accepted values of an option: "bf16", "f16", "f32"; empty: no list.
 std::vector<std::string> ChoicesOf(const OptionInfo& option);
 

@@ -42,20 +42,6 @@ FlagWord SplitShort(const std::string& word, const CommandInfo& command) {
   return {word.substr(0, 2), word.substr(word[2] == '=' ? 3 : 2)};
 }
 
-std::vector<std::string> OptionNames(const CommandInfo& command) {
-  std::vector<std::string> out;
-  for (const OptionInfo& option : command.options)
-    if (!option.positional()) out.insert(out.end(), option.names.begin(), option.names.end());
-  return out;
-}
-
-std::vector<std::string> CommandNames(const CommandInfo& above) {
-  std::vector<std::string> out;
-  for (const CommandInfo& command : above.commands)
-    if (!command.hidden) out.push_back(command.word());
-  return out;
-}
-
 class Checker {
  public:
   Checker(const std::vector<std::string>& words, const CommandInfo& program)

@@ -25,30 +25,16 @@ std::vector<const CommandInfo*> AllCommands(const CommandInfo& program) {
   return out;
 }
 
-std::vector<std::string> WordsOf(const CommandInfo& command) {
-  std::vector<std::string> out;
-  for (const CommandInfo& sub : command.commands)
-    if (!sub.hidden) out.push_back(sub.word());
-  return out;
-}
-
-std::vector<std::string> NamesOf(const CommandInfo& command) {
-  std::vector<std::string> out;
-  for (const OptionInfo& option : command.options)
-    if (!option.positional()) out.insert(out.end(), option.names.begin(), option.names.end());
-  return out;
-}
-
 // The long names of its options.
 std::vector<std::string> LongNamesOf(const CommandInfo& command) {
-  std::vector<std::string> out = NamesOf(command);
+  std::vector<std::string> out = OptionNames(command);
   std::erase_if(out, [](const std::string& name) { return !name.starts_with("--"); });
   return out;
 }
 
 // `program`, with the commands as the choices of `latte help COMMAND`.
 CommandInfo WithCommandsAsChoices(CommandInfo program) {
-  const std::string commands = fmt::format("{}", fmt::join(WordsOf(program), "|"));
+  const std::string commands = fmt::format("{}", fmt::join(CommandNames(program), "|"));
   for (CommandInfo& command : program.commands)
     for (OptionInfo& option : command.options)
       if (option.positional() && option.names.front() == "COMMAND") option.value = commands;
@@ -72,6 +58,11 @@ std::string Quoted(std::string_view text) {
       out += c;
     }
   return out + '\'';
+}
+
+// `words` with blanks between them, in single quotes.
+std::string QuotedWords(const std::vector<std::string>& words) {
+  return Quoted(fmt::format("{}", fmt::join(words, " ")));
 }
 
 // bash
@@ -107,8 +98,7 @@ std::string BashOption(const OptionInfo& option) {
   const std::vector<std::string> choices = ChoicesOf(option);
   std::string action = "return";  // any value
   if (!choices.empty())
-    action =
-        fmt::format("_latte_words {}; return", Quoted(fmt::format("{}", fmt::join(choices, " "))));
+    action = fmt::format("_latte_words {}; return", QuotedWords(choices));
   else if (IsPath(option))
     action = "_latte_files; return";
   return fmt::format("        {}) {} ;;\n", names, action);
@@ -116,10 +106,10 @@ std::string BashOption(const OptionInfo& option) {
 
 // The case of a command that needs a command after it.
 std::string BashCommands(const CommandInfo& command) {
-  std::vector<std::string> words = WordsOf(command);
+  std::vector<std::string> words = CommandNames(command);
   for (std::string& name : LongNamesOf(command)) words.push_back(std::move(name));
   return fmt::format("    {})\n      _latte_words {} ;;\n", Quoted(command.name),
-                     Quoted(fmt::format("{}", fmt::join(words, " "))));
+                     QuotedWords(words));
 }
 
 std::string BashCommand(const CommandInfo& command) {
@@ -130,16 +120,14 @@ std::string BashCommand(const CommandInfo& command) {
     if (!option.positional() && !option.value.empty()) values += BashOption(option);
   if (!values.empty()) out += "      case \"$prev\" in\n" + values + "      esac\n";
   out += fmt::format("      if [[ $cur == -* ]]; then _latte_words {}\n",
-                     Quoted(fmt::format("{}", fmt::join(NamesOf(command), " "))));
+                     QuotedWords(OptionNames(command)));
   const OptionInfo* argument = Argument(command);
   if (argument != nullptr) {
     const std::vector<std::string> choices = ChoicesOf(*argument);
-    out += fmt::format(
-        "      else {}\n",
-        !choices.empty()
-            ? fmt::format("_latte_words {}", Quoted(fmt::format("{}", fmt::join(choices, " "))))
-        : IsModel(*argument) ? "_latte_models"
-                             : "_latte_files");
+    out += fmt::format("      else {}\n", !choices.empty()
+                                              ? fmt::format("_latte_words {}", QuotedWords(choices))
+                                          : IsModel(*argument) ? "_latte_models"
+                                                               : "_latte_files");
   }
   return out + "      fi ;;\n";
 }
