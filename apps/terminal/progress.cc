@@ -104,13 +104,25 @@ void Progress::ShowLocked() {
                                   : Clock::duration();
   if (now - shown_ < pause && (done_ < total_ || !updates_)) return;
   shown_ = now;
-  const std::string text = updates_ ? fmt::format("\r{}\x1b[K", Line()) : Line() + "\n";
+  const std::string line = Line();
+  const std::string text = updates_ ? fmt::format("{}{}\x1b[K", ToLineStart(), line) : line + "\n";
   std::fputs(text.c_str(), stderr);
   amid_line_ = updates_;
+  shown_columns_ = WidthOf(line);
+}
+
+// A terminal that has become narrower has broken the line into rows.
+std::string Progress::ToLineStart() const {
+  std::string out = "\r";
+  if (!amid_line_ || shown_columns_ == 0) return out;
+  const size_t rows_above = (shown_columns_ - 1) / (Columns() + 1);
+  for (size_t i = 0; i < rows_above; ++i) out += "\x1b[K\x1b[A";
+  return out;
 }
 
 void Progress::ClearLine() {
-  if (std::exchange(amid_line_, false)) std::fputs("\r\x1b[K", stderr);
+  if (amid_line_) std::fputs((ToLineStart() + "\x1b[K").c_str(), stderr);
+  amid_line_ = false;
 }
 
 void Progress::Clear() {

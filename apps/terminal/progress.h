@@ -55,6 +55,7 @@ class Progress {
   void ShowLocked();
   std::string Line() const;
   bool IsShort(double seconds, int64_t done, int64_t total) const;
+  std::string ToLineStart() const;
   void ClearLine();
 
   const std::string what_;
@@ -66,6 +67,7 @@ class Progress {
   Clock::time_point shown_;
   TransferRate rate_;
   bool amid_line_ = false;
+  size_t shown_columns_ = 0;  // of the line, amid it
   bool ended_ = false;
   int64_t done_ = 0;
   int64_t total_ = 0;

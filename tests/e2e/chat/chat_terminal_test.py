@@ -208,6 +208,20 @@ class InATerminal(unittest.TestCase):
         screen.key("C-d")
         screen.until_text("ENDED 0")
 
+    def test_progress_leaves_nothing_in_a_narrower_window(self):
+        screen = self.chat(*SHORT, "--max-batch-tokens", 16, columns=90, env=SLOW)
+        screen.paste("the cat sat on the mat and\n" * 140)
+        screen.until_text("[paste")
+        screen.key("Enter")
+        screen.until_text(" tokens/s ")
+        for columns in (30, 20):
+            with screen.stopped():  # tmux changes the screen before the program can see it
+                screen.resize(columns, 24)
+            screen.until(lambda text: text.rstrip().splitlines()[-1].startswith("prompt "), "progress on one row")
+            self.assertEqual(screen.text().count("prompt "), 1)
+        screen.key("C-c")
+        self.assertNotIn("prompt ", screen.until_prompts(2))
+
     @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
     def test_the_line_goes_on_after_ctrl_z(self):
         screen = self.chat(*SHORT, shell=True)

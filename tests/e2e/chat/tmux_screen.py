@@ -1,7 +1,9 @@
 """A program in a window of tmux, and its screen. For tests; needs only Python's standard library and tmux."""
+import contextlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -56,6 +58,15 @@ class Screen:
         terminal = os.open(self.tmux("display-message", "-p", "#{pane_tty}").strip(), os.O_RDONLY | os.O_NOCTTY)
         self.until(lambda _: os.get_terminal_size(terminal) == self.size, "resized terminal around")
         os.close(terminal)
+
+    @contextlib.contextmanager
+    def stopped(self):
+        """Within, the program does nothing."""
+        shell = self.tmux("display-message", "-p", "#{pane_pid}").strip()
+        program = int(pathlib.Path(f"/proc/{shell}/task/{shell}/children").read_text())
+        os.kill(program, signal.SIGSTOP)
+        yield
+        os.kill(program, signal.SIGCONT)
 
     def until(self, condition, what):
         end = time.monotonic() + SECONDS
