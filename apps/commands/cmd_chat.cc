@@ -201,7 +201,8 @@ Status ServerChat(const ChatFlags& flags, const Message& message) {
   const HttpClientOptions options{.ca_file = flags.remote.ca_file};
   LATTE_ASSIGN_OR_RETURN(const Signals signals, Signals::Catch(flags));
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RemoteChat> chat,
-                         RemoteChat::Open(flags.remote.Address(), options, std::move(settings)));
+                         RemoteChat::Open(flags.remote.Address(), options, std::move(settings),
+                                          [&] { return signals.interrupts.Take(); }));
   return Talk(chat.get(), signals, flags, message, chat->model(), 0);
 }
 

@@ -236,6 +236,32 @@ void Client::Resolve(Resolved done) {
                           });
 }
 
+constexpr auto kPollEvery = std::chrono::milliseconds(50);
+
+// A response on its way. The last timer of PollInterrupt may outlive Fetch.
+struct Fetched {
+  HttpResponse response;
+  Status status;
+  bool over = false;
+
+  void End(HttpClient* client, Status ended) {
+    status = std::move(ended);
+    over = true;
+    client->Stop();
+  }
+};
+
+void PollInterrupt(HttpClient* client, HttpClient::CallId call,
+                   const std::shared_ptr<Fetched>& fetched, std::function<bool()> interrupted) {
+  if (fetched->over) return;
+  if (interrupted()) {
+    client->Cancel(call);
+    return fetched->End(
+        client, Fail(Code::kCancelled, "stopped while waiting for " + client->url().Origin()));
+  }
+  client->After(kPollEvery, [=] { PollInterrupt(client, call, fetched, interrupted); });
+}
+
 }  // namespace
 
 std::string_view HttpFailureName(HttpFailure failure) {
@@ -263,22 +289,19 @@ Result<std::unique_ptr<HttpClient>> HttpClient::Create(const Url& url,
   return client;
 }
 
-Result<HttpResponse> Fetch(HttpClient& client, HttpRequest request) {
-  HttpResponse response;
-  Status ended;
-  bool over = false;
-  client.Start(std::move(request),
-               {.on_head = [&](const HttpResponse& head) { response = head; },
-                .on_body = [&](std::string_view piece) { response.body += piece; },
-                .on_end =
-                    [&](Status status, HttpFailure) {
-                      ended = std::move(status);
-                      over = true;
-                      client.Stop();
-                    }});
-  while (!over) client.Run();
-  LATTE_RETURN_IF_ERROR(ended);
-  return response;
+Result<HttpResponse> Fetch(HttpClient& client, HttpRequest request,
+                           std::function<bool()> interrupted) {
+  const auto fetched = std::make_shared<Fetched>();
+  const HttpClient::CallId call = client.Start(
+      std::move(request),
+      {.on_head = [=](const HttpResponse& head) { fetched->response = head; },
+       .on_body = [=](std::string_view piece) { fetched->response.body += piece; },
+       .on_end = [=, &client](Status status,
+                              HttpFailure) { fetched->End(&client, std::move(status)); }});
+  if (interrupted) PollInterrupt(&client, call, fetched, std::move(interrupted));
+  while (!fetched->over) client.Run();
+  LATTE_RETURN_IF_ERROR(fetched->status);
+  return std::move(fetched->response);
 }
 
 }  // namespace latte

@@ -82,7 +82,8 @@ class HttpClient {
 };
 
 // Sends a request and waits for the whole response; calls that were started before go on meanwhile.
-// Errors: of HttpReceiver::on_end.
-[[nodiscard]] Result<HttpResponse> Fetch(HttpClient& client, HttpRequest request);
+// `interrupted` is called every 50 ms; true ends the wait. Errors: of HttpReceiver::on_end; kCancelled.
+[[nodiscard]] Result<HttpResponse> Fetch(HttpClient& client, HttpRequest request,
+                                         std::function<bool()> interrupted = {});
 
 }  // namespace latte

@@ -81,8 +81,9 @@ HttpRequest ApiServer::Post(std::string_view function, std::string body) const {
   return out;
 }
 
-Result<Json> ApiServer::GetJson(std::string_view function) const {
-  LATTE_ASSIGN_OR_RETURN(const HttpResponse response, Fetch(*client_, Get(function)));
+Result<Json> ApiServer::GetJson(std::string_view function, Interrupted interrupted) const {
+  LATTE_ASSIGN_OR_RETURN(const HttpResponse response,
+                         Fetch(*client_, Get(function), std::move(interrupted)));
   const std::string where = client_->url().Origin() + ApiPath(client_->url(), function);
   if (response.status != 200) {
     Error error = StatusError(response);
@@ -92,8 +93,8 @@ Result<Json> ApiServer::GetJson(std::string_view function) const {
   return Json::Parse(response.body, where);
 }
 
-Result<std::string> ApiServer::FirstModel() const {
-  LATTE_ASSIGN_OR_RETURN(const Json models, GetJson("/v1/models"));
+Result<std::string> ApiServer::FirstModel(Interrupted interrupted) const {
+  LATTE_ASSIGN_OR_RETURN(const Json models, GetJson("/v1/models", std::move(interrupted)));
   LATTE_ASSIGN_OR_RETURN(const Json list, models.Get("data"));
   if (!list.is_array() || list.size() == 0)
     return Corrupt(

@@ -1,6 +1,7 @@
 // A server with the OpenAI API, seen from a client.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,10 +28,12 @@ class ApiServer {
   HttpRequest Get(std::string_view function) const;
   HttpRequest Post(std::string_view function, std::string body) const;
 
+  using Interrupted = std::function<bool()>;  // as Fetch calls it
+
   // The JSON that a function returns. Errors: of Fetch and Json::Parse; StatusError unless 200.
-  [[nodiscard]] Result<Json> GetJson(std::string_view function) const;
+  [[nodiscard]] Result<Json> GetJson(std::string_view function, Interrupted interrupted = {}) const;
   // The first name of /v1/models. Errors: of GetJson; kCorrupt if there is none.
-  [[nodiscard]] Result<std::string> FirstModel() const;
+  [[nodiscard]] Result<std::string> FirstModel(Interrupted interrupted = {}) const;
 
   HttpClient& client() const { return *client_; }
 

@@ -187,10 +187,11 @@ class RemoteChat::Answering : public std::enable_shared_from_this<Answering> {
 
 Result<std::unique_ptr<RemoteChat>> RemoteChat::Open(const ApiAddress& address,
                                                      const HttpClientOptions& options,
-                                                     RemoteChatSettings settings) {
+                                                     RemoteChatSettings settings,
+                                                     ApiServer::Interrupted interrupted) {
   LATTE_ASSIGN_OR_RETURN(ApiServer server, ApiServer::Open(address, options));
   if (settings.model.empty()) {
-    LATTE_ASSIGN_OR_RETURN(settings.model, server.FirstModel());
+    LATTE_ASSIGN_OR_RETURN(settings.model, server.FirstModel(std::move(interrupted)));
   }
   return std::unique_ptr<RemoteChat>(new RemoteChat(std::move(server), std::move(settings)));
 }

@@ -26,10 +26,10 @@ struct RemoteChatSettings {
 // sent to the server again.
 class RemoteChat final : public Conversation {
  public:
-  // Errors: of ApiServer; kInvalidArgument if the server cannot be used as an address.
-  [[nodiscard]] static Result<std::unique_ptr<RemoteChat>> Open(const ApiAddress& address,
-                                                                const HttpClientOptions& options,
-                                                                RemoteChatSettings settings);
+  // Errors: of ApiServer; kInvalidArgument if the server cannot be used as an address; kCancelled if `interrupted`.
+  [[nodiscard]] static Result<std::unique_ptr<RemoteChat>> Open(
+      const ApiAddress& address, const HttpClientOptions& options, RemoteChatSettings settings,
+      ApiServer::Interrupted interrupted = {});
 
   // `on_step` is called at least every 50 ms. A cancelled answer closes the connection.
   // Errors: of the connection and of the server, with its address, on one line.

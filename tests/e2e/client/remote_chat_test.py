@@ -3,6 +3,7 @@ LATTE_BINARY; needs only Python's standard library."""
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -168,6 +169,15 @@ class OnATerminal(unittest.TestCase):
             terminal.type("\x04")
             self.assertEqual(terminal.close(), 0)
         self.assertEqual(len(server.posts()[1][2]["messages"]), 3)
+
+    def test_ctrl_c_ends_the_wait_for_a_server(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            terminal = Terminal("chat", "--url", f"http://127.0.0.1:{silent.getsockname()[1]}")
+            connection, _ = silent.accept()
+            terminal.type("\x03")
+            terminal.until("stopped while waiting for http://127.0.0.1")
+            self.assertEqual(terminal.close(), 1)
+            connection.close()
 
     def test_ctrl_c_ends_an_answer_as_an_object(self):
         def silent(handler, body):
