@@ -114,7 +114,7 @@ class LineEditor::Impl {
     stopped_ = false;
     while (resizes_.Take()) continue;  // of the time before: no line was on the screen
     el_resize(edit_);
-    std::fputs(kPastesOn, stderr);  // a shell that stopped the program meanwhile has ended it
+    std::fputs(kPastesOn, stderr);  // a shell turns it off when it stops the program
     int count = 0;
     const wchar_t* typed = el_wgets(edit_, &count);
     Quiet();
