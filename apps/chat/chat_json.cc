@@ -46,7 +46,10 @@ Result<std::string> AnswersJson(Conversation* chat, const std::string& model,
   LATTE_ASSIGN_OR_RETURN(JsonOut out,
                          ParseToEdit(TranscriptText(model, chat->Messages()), "conversation"));
   out["answers"] = std::move(answers);
-  out["seed"] = chat->params().sampling.seed;
+  const ChatParams& params = chat->params();
+  out["seed"] = nullptr;
+  if (!chat->leaves_rest_to_server() || params.chosen.contains("seed"))
+    out["seed"] = params.sampling.seed;
   return Dump(out, 2) + "\n";
 }
 

@@ -87,6 +87,15 @@ size_t Questions(const Conversation& chat) {
   return out;
 }
 
+// Whether params() holds the value in effect of a field.
+bool Knows(const Conversation& chat, std::string_view field) {
+  return !chat.leaves_rest_to_server() || chat.params().chosen.contains(field);
+}
+
+bool IsSameText(const ChatMessage& a, const ChatMessage& b) {
+  return a.content == b.content && a.reasoning == b.reasoning;
+}
+
 std::string Count(size_t n, std::string_view noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
@@ -185,13 +194,18 @@ Status ChatLoop::Regenerate(const std::string& argument) {
   ChatParams params = chat_->params();
   ++params.sampling.seed;
   params.chosen.emplace("seed");
-  if (params.sampling.temperature == 0 && options_.interactive)
-    Note("[temperature is 0: the answer will be the same]");
+  const bool greedy = Knows(*chat_, "temperature") && params.sampling.temperature == 0;
+  if (greedy && options_.interactive) Note("[temperature is 0: the answer will be the same]");
   LATTE_RETURN_IF_ERROR(chat_->SetParams(std::move(params)));
   const Status answered = Answer(std::move(question));
-  if (chat_->Messages().size() < before.size()) {
+  const std::vector<ChatMessage> after = chat_->Messages();
+  if (after.size() < before.size()) {
     LATTE_RETURN_IF_ERROR(chat_->SetMessages(before));
     if (answered) Note("[the earlier answer is kept]");
+  } else if (options_.interactive && !greedy && IsSameText(before.back(), after.back())) {
+    Note(Knows(*chat_, "temperature")
+             ? "[the answer is the same as before]"
+             : "[the answer is the same as before; perhaps the server's temperature is 0]");
   }
   return answered;
 }
@@ -202,9 +216,10 @@ Status ChatLoop::System(const std::string& argument) {
     Note(text ? *text : "[there is no system message]");
     return {};
   }
-  const bool removes = argument == "\"\"";
+  const std::string text = Unquoted(argument);
+  const bool removes = text.empty();
   LATTE_RETURN_IF_ERROR(
-      chat_->SetSystem(removes ? std::nullopt : std::optional<std::string>(argument)));
+      chat_->SetSystem(removes ? std::nullopt : std::optional<std::string>(text)));
   if (options_.interactive)
     Note(removes ? "[there is no system message any more]"
                  : "[the system message is replaced, for the conversation so far too]");
@@ -213,15 +228,16 @@ Status ChatLoop::System(const std::string& argument) {
 
 Status ChatLoop::SetParameter(const std::string& argument) {
   if (argument.empty()) {
-    Note(ParametersText(chat_->params()));
+    Note(ParametersText(chat_->params(), chat_->leaves_rest_to_server()));
     return {};
   }
   const std::string name = argument.substr(0, argument.find_first_of(" \t"));
-  std::string text(Trimmed(std::string_view(argument).substr(name.size())));
+  const std::string text(Trimmed(std::string_view(argument).substr(name.size())));
   if (text.empty()) return InvalidArgument(fmt::format("/set: expected a value after '{}'", name));
   LATTE_ASSIGN_OR_RETURN(ChatParams params, WithParameter(chat_->params(), name, text));
   LATTE_RETURN_IF_ERROR(chat_->SetParams(std::move(params)));
-  if (options_.interactive) Note(fmt::format("[{} is {}]", name, text));
+  if (options_.interactive)
+    Note(fmt::format("[{} is {}]", name, ParameterText(chat_->params(), name)));
   return {};
 }
 
@@ -235,19 +251,21 @@ Status ChatLoop::Stats(const std::string& argument) {
 }
 
 Status ChatLoop::Save(const std::string& argument) {
-  LATTE_RETURN_IF_ERROR(NeedsFile("/save", argument));
-  LATTE_RETURN_IF_ERROR(SaveTranscript(UserPath(argument), options_.model, chat_->Messages()));
+  const std::string file = Unquoted(argument);
+  LATTE_RETURN_IF_ERROR(NeedsFile("/save", file));
+  LATTE_RETURN_IF_ERROR(SaveTranscript(UserPath(file), options_.model, chat_->Messages()));
   if (options_.interactive)
-    Note(fmt::format("[{} saved in {}]", Count(Questions(*chat_), "question"), argument));
+    Note(fmt::format("[{} saved in {}]", Count(Questions(*chat_), "question"), file));
   return {};
 }
 
 Status ChatLoop::Load(const std::string& argument) {
-  LATTE_RETURN_IF_ERROR(NeedsFile("/load", argument));
-  LATTE_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages, LoadTranscript(UserPath(argument)));
+  const std::string file = Unquoted(argument);
+  LATTE_RETURN_IF_ERROR(NeedsFile("/load", file));
+  LATTE_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages, LoadTranscript(UserPath(file)));
   LATTE_RETURN_IF_ERROR(chat_->SetMessages(std::move(messages)));
   if (options_.interactive)
-    Note(fmt::format("[{} loaded from {}]", Count(Questions(*chat_), "question"), argument));
+    Note(fmt::format("[{} loaded from {}]", Count(Questions(*chat_), "question"), file));
   return {};
 }
 
@@ -317,12 +335,14 @@ void ChatLoop::NoteStats(const ChatAnswer& answer) const {
           ? ""
           : fmt::format("; context {} of {}", answer.prompt_tokens + answer.generated_tokens,
                         options_.context);
-  Note(fmt::format(
-      "[prompt {} tokens, {} of them cached, {:.1f} tokens/s; generated {}, {:.1f} "
-      "tokens/s{}; seed {}]",
-      answer.prompt_tokens, answer.reused_tokens, PerSecond(computed, answer.prompt_seconds),
-      answer.generated_tokens, PerSecond(answer.generated_tokens - 1, answer.generate_seconds),
-      context, chat_->params().sampling.seed));
+  const std::string seed =
+      Knows(*chat_, "seed") ? fmt::format("; seed {}", chat_->params().sampling.seed) : "";
+  Note(
+      fmt::format("[prompt {} tokens, {} of them cached, {:.1f} tokens/s; generated {}, {:.1f} "
+                  "tokens/s{}{}]",
+                  answer.prompt_tokens, answer.reused_tokens,
+                  PerSecond(computed, answer.prompt_seconds), answer.generated_tokens,
+                  PerSecond(answer.generated_tokens - 1, answer.generate_seconds), context, seed));
 }
 
 }  // namespace latte

@@ -12,8 +12,6 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kNothing = "\"\"";
-
 // Calls visit(field, name, member) for every parameter of `params`. The name is its name in requests.
 template <class Params, class Visit>
 void ForEachParameter(Params& params, const Visit& visit) {
@@ -34,6 +32,10 @@ std::string Underscored(std::string_view name) {
   return out;
 }
 
+bool IsNamed(const Field& field, const std::string& key, const std::string& underscored) {
+  return key == underscored || field.name == underscored;
+}
+
 std::string ValueText(const std::vector<std::string>& values) {
   std::string out;
   for (const std::string& value : values) out += (out.empty() ? "" : ", ") + value;
@@ -52,6 +54,12 @@ std::string ValueText(const T& value) {
 
 }  // namespace
 
+std::string Unquoted(const std::string& typed) {
+  const bool quoted = typed.size() >= 2 && typed.front() == '"' && typed.back() == '"' &&
+                      typed.find('"', 1) == typed.size() - 1;
+  return quoted ? typed.substr(1, typed.size() - 2) : typed;
+}
+
 std::vector<std::string> ParameterNames() {
   std::vector<std::string> names;
   const ChatParams params;
@@ -63,16 +71,17 @@ std::vector<std::string> ParameterNames() {
 Result<ChatParams> WithParameter(ChatParams params, std::string_view name,
                                  const std::string& text) {
   const std::string wanted = Underscored(name);
+  const std::string value = Unquoted(text);
   bool found = false;
   Status read;
   ForEachParameter(params, [&](const Field& field, const std::string& key, auto& member) {
-    if (key != wanted && field.name != wanted) return;
+    if (!IsNamed(field, key, wanted)) return;
     found = true;
     params.chosen.emplace(field.name);
     if constexpr (requires { member.clear(); }) {  // a list
-      if (text == kNothing) return member.clear();
+      if (value.empty()) return member.clear();
     }
-    if (!ReadFieldText(field, text, &member))
+    if (!ReadFieldText(field, value, &member))
       read = InvalidArgument(
           fmt::format("{}: expected {}, found '{}'", key, KindText(field, &member), text));
   });
@@ -84,10 +93,19 @@ Result<ChatParams> WithParameter(ChatParams params, std::string_view name,
   return params;
 }
 
-std::string ParametersText(const ChatParams& params) {
+std::string ParametersText(const ChatParams& params, bool leaves_rest_to_server) {
   std::string out;
-  ForEachParameter(params, [&](const Field&, const std::string& name, const auto& value) {
-    out += fmt::format("{:<20} {}\n", name, ValueText(value));
+  ForEachParameter(params, [&](const Field& field, const std::string& name, const auto& value) {
+    const bool known = !leaves_rest_to_server || params.chosen.contains(field.name);
+    out += fmt::format("{:<20} {}\n", name, known ? ValueText(value) : "server's default");
+  });
+  return out;
+}
+
+std::string ParameterText(const ChatParams& params, std::string_view name) {
+  std::string out;
+  ForEachParameter(params, [&](const Field& field, const std::string& key, const auto& value) {
+    if (IsNamed(field, key, Underscored(name))) out = ValueText(value);
   });
   return out;
 }

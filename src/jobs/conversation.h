@@ -77,6 +77,8 @@ class Conversation {
   [[nodiscard]] virtual Status SetSystem(std::optional<std::string> text) = 0;
 
   virtual const ChatParams& params() const = 0;
+  // Whether a server chooses the parameters that are not in params().chosen. Their values here mean nothing.
+  virtual bool leaves_rest_to_server() const { return false; }
   // Errors: kInvalidArgument naming the field; the parameters stay.
   [[nodiscard]] virtual Status SetParams(ChatParams params) = 0;
 

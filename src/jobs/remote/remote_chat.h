@@ -41,6 +41,7 @@ class RemoteChat final : public Conversation {
   [[nodiscard]] Status SetMessages(std::vector<ChatMessage> messages) override;
   [[nodiscard]] Status SetSystem(std::optional<std::string> text) override;
   const ChatParams& params() const override { return settings_.params; }
+  bool leaves_rest_to_server() const override { return true; }
   [[nodiscard]] Status SetParams(ChatParams params) override;
 
   const std::string& model() const { return settings_.model; }

@@ -183,6 +183,10 @@ class Commands(unittest.TestCase):
         self.assertEqual(chat("/system A dog.", '/system ""', FIRST), chat(FIRST))
         self.assertIn(b"A dog.\n", latte("chat", stdin="/system A dog.\n/system\n").stderr)
 
+    def test_quotes_around_a_text_are_no_part_of_it(self):
+        done = latte("chat", *GREEDY, stdin='/system "Be kind"\n/system\n/system "a" or "b"\n/system\n')
+        self.assertEqual(done.stderr.decode(), 'Be kind\n"a" or "b"\n')
+
     def test_set_changes_how_answers_are_made(self):
         self.assertEqual(chat("/set max-tokens 5", FIRST, args=GREEDY), chat(FIRST, args=["--temperature", "0", "-n", "5"]))
         listed = latte("chat", "--temperature", 0.25, stdin="/set\n").stderr.decode()

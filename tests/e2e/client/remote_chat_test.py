@@ -1,5 +1,6 @@
 """latte chat --url against a scripted server, through a pipe and in a terminal. Usage: remote_chat_test.py
 LATTE_BINARY; needs only Python's standard library."""
+import json
 import os
 import pathlib
 import signal
@@ -54,6 +55,24 @@ class Pipe(unittest.TestCase):
                           "logit_bias": {"5": 1.5},
                           "chat_template_kwargs": {"thinking": True, "enable_thinking": True}})
         self.assertEqual(full["model"], "other")
+
+    def test_what_is_not_sent_is_shown_as_the_servers(self):
+        with ScriptedServer() as server:
+            done = chat(server, "--top-p", 0.9, "--stats", stdin="/set\n/set temperature 0.5\n/set\nHi\n/regenerate\n")
+        shown = done.stderr.decode()
+        self.assertIn("top_p                0.9\n", shown)
+        self.assertEqual(shown.count("seed                 server's default\n"), 2)
+        self.assertEqual(shown.count("temperature          server's default\n"), 1)
+        self.assertEqual(shown.count("temperature          0.5\n"), 1)
+        unknown, known = [line for line in shown.splitlines() if line.startswith("[prompt")]
+        self.assertNotIn("seed", unknown)
+        self.assertIn("; seed 1]", known)  # /regenerate sends it
+
+    def test_an_object_has_the_seed_that_was_sent(self):
+        for args, seed in (((), None), (("--seed", 7), 7)):
+            with ScriptedServer() as server:
+                done = chat(server, "--json", "-p", "Hi", *args)
+            self.assertEqual(json.loads(done.stdout)["seed"], seed)
 
     def test_keys(self):
         for args, env, sent in (((), {}, None), (("--api-key", "a"), {"LATTE_API_KEY": "b"}, "Bearer a"),
@@ -169,6 +188,25 @@ class OnATerminal(unittest.TestCase):
             terminal.type("\x04")
             self.assertEqual(terminal.close(), 0)
         self.assertEqual(len(server.posts()[1][2]["messages"]), 3)
+
+    def test_the_same_answer_again_is_noted(self):
+        def ask(server, *args):
+            terminal = Terminal("chat", "--url", server.url, *args)
+            terminal.until("> ")
+            shown = ""
+            for text in ("Hi\n", "/regenerate\n"):
+                terminal.type(text)
+                shown += terminal.until("Yes") + terminal.until("> ")
+            terminal.type("\x04")
+            self.assertEqual(terminal.close(), 0)
+            return shown
+        answers = lambda *texts: (lambda handler, body, left=list(texts): handler.stream([left.pop(0)]))
+        with ScriptedServer(answers("Yes.", "Yes.", "Yes.", "Yes!", "Yes.", "Yes.")) as server:
+            self.assertIn("[the answer is the same as before; perhaps the server's temperature is 0]", ask(server))
+            self.assertNotIn("the same", ask(server))
+            shown = ask(server, "--temperature", "0")
+        self.assertIn("[temperature is 0: the answer will be the same]", shown)
+        self.assertNotIn("as before", shown)
 
     def test_ctrl_c_ends_the_wait_for_a_server(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
