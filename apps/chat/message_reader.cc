@@ -3,6 +3,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace latte {
 namespace {
 
@@ -17,9 +19,22 @@ bool TakeQuotes(std::string* text) {
   return true;
 }
 
+// A message between quotes as one line of an editor: several lines are a paste there, which needs no quotes.
+std::string AsLine(const std::string& text) {
+  if (text.find('\n') != std::string::npos) return text;
+  return fmt::format("{0}{1}{0}", kQuotes, text);
+}
+
 }  // namespace
 
 Result<MessageReader::Message> MessageReader::Next() {
+  LATTE_ASSIGN_OR_RETURN(Message out, Read());
+  if (out.event == LineEvent::kLine)
+    lines_->Remember(out.between_quotes ? AsLine(out.text) : out.text);
+  return out;
+}
+
+Result<MessageReader::Message> MessageReader::Read() {
   Message out;
   LATTE_ASSIGN_OR_RETURN(out.event, lines_->Next(kPrompt, &out.text));
   if (out.event == LineEvent::kPaste) {
@@ -29,6 +44,7 @@ Result<MessageReader::Message> MessageReader::Next() {
   }
   if (out.event != LineEvent::kLine || !out.text.starts_with(kQuotes)) return out;
   out.quoted = true;
+  out.between_quotes = true;
   out.text.erase(0, kQuotes.size());
   while (!TakeQuotes(&out.text)) {
     std::string line;

@@ -15,13 +15,16 @@ class MessageReader {
 
   struct Message {
     LineEvent event = LineEvent::kEnd;
-    std::string text;     // with kLine
-    bool quoted = false;  // between """ or pasted: no command
+    std::string text;             // with kLine
+    bool quoted = false;          // between """ or pasted: no command
+    bool between_quotes = false;  // between """
   };
-  // Errors: of LineSource; kInvalidArgument if the input ends before the closing """.
+  // Reads the next one, and lets the source remember it. Errors: of LineSource; kInvalidArgument if the input ends before the closing """.
   [[nodiscard]] Result<Message> Next();
 
  private:
+  Result<Message> Read();
+
   LineSource* lines_;
 };
 

@@ -20,7 +20,9 @@ class Lines final : public LineSource {
     if (*line == "^C") return LineEvent::kInterrupted;
     return line->find('\n') == std::string::npos ? LineEvent::kLine : LineEvent::kPaste;
   }
+  void Remember(const std::string& message) override { remembered.push_back(message); }
   std::string prompts;
+  std::vector<std::string> remembered;
 
  private:
   std::deque<std::string> lines_;
@@ -45,6 +47,16 @@ std::vector<std::string> Messages(std::deque<std::string> lines) {
 using Texts = std::vector<std::string>;
 
 TEST(MessageReader, ALineIsAMessage) { EXPECT_EQ(Messages({"a", "", "b"}), (Texts{"a", "", "b"})); }
+
+// What an editor offers again means the same when it is sent again.
+TEST(MessageReader, AMessageIsRememberedWhole) {
+  Lines source({"\"\"\"a", "b\"\"\"", "\"\"\"/reset\"\"\"", "\"\"\"", "/c", "\"\"\"", "/d",
+                "\"\"\"e", "^C", "p\nq"});
+  MessageReader reader(&source);
+  while (reader.Next()->event != LineEvent::kEnd) continue;
+  EXPECT_EQ(source.remembered,
+            (Texts{"a\nb", "\"\"\"/reset\"\"\"", "\"\"\"/c\"\"\"", "/d", "p\nq"}));
+}
 
 TEST(MessageReader, QuotesHoldSeveralLines) {
   EXPECT_EQ(Messages({"\"\"\"a", "", "/b\"\"\"", "c"}), (Texts{"a\n\n/b|quoted", "c"}));

@@ -126,8 +126,19 @@ class LineEditor::Impl {
     while (text.ends_with(L'\n') || text.ends_with(L'\r')) text.remove_suffix(1);
     const std::string shown = Narrow(text);
     *line = pastes_.Expand(shown);
-    Remember(std::wstring(text), *line);
+    last_shown_ = text;
+    last_line_ = *line;
     return pastes_.BeginsWithLines(shown) ? LineEvent::kPaste : LineEvent::kLine;
+  }
+
+  // A message of one line returns as it was edited, with its marks; one of several lines is a mark.
+  void Remember(const std::string& message) {
+    if (message.find_first_not_of(" \t\n") == std::string::npos) return;
+    const std::wstring shown = message == last_line_ ? last_shown_ : Wide(pastes_.Insert(message));
+    HistEventW event;
+    history_w(history_, &event, H_ENTER, shown.c_str());
+    const Status kept = file_.Append(message);
+    if (!kept) Warn(kept.error());
   }
 
  private:
@@ -197,14 +208,6 @@ class LineEditor::Impl {
     if (!messages) return Warn(messages.error());
     for (const std::string& message : *messages)
       history_w(history_, &event, H_ENTER, Wide(pastes_.Insert(message)).c_str());
-  }
-
-  void Remember(const std::wstring& typed, const std::string& message) {
-    if (message.find_first_not_of(" \t\n") == std::string::npos) return;
-    HistEventW event;
-    history_w(history_, &event, H_ENTER, typed.c_str());
-    const Status kept = file_.Append(message);
-    if (!kept) Warn(kept.error());
   }
 
   // A conversation needs no history: one warning is enough.
@@ -362,6 +365,8 @@ class LineEditor::Impl {
   const Interrupts& resizes_;
   HistoryFile file_;
   Pastes pastes_;
+  std::wstring last_shown_;  // the line that Next read last, with marks
+  std::string last_line_;    // the same without marks
   std::wstring prompt_;
   std::wstring shown_prompt_;  // without its colour
   std::string input_;          // bytes read from the terminal but not yet used
@@ -385,6 +390,8 @@ Result<std::unique_ptr<LineEditor>> LineEditor::Open(const Interrupts& interrupt
   LATTE_RETURN_IF_ERROR(impl->Start());
   return std::unique_ptr<LineEditor>(new LineEditor(std::move(impl)));
 }
+
+void LineEditor::Remember(const std::string& message) { impl_->Remember(message); }
 
 Result<LineEvent> LineEditor::Next(std::string_view prompt, std::string* line) {
   return impl_->Next(prompt, line);

@@ -24,6 +24,7 @@ class LineEditor final : public LineSource {
   ~LineEditor() override;  // restores the terminal
 
   [[nodiscard]] Result<LineEvent> Next(std::string_view prompt, std::string* line) override;
+  void Remember(const std::string& message) override;
 
  private:
   class Impl;

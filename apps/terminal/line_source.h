@@ -23,6 +23,9 @@ class LineSource {
   // Errors: kUnavailable if reading fails; kCorrupt if the line is too long.
   [[nodiscard]] virtual Result<LineEvent> Next(std::string_view prompt, std::string* line) = 0;
 
+  // Keeps a message for the history, if there is one: its lines as one text. A source keeps no line by itself.
+  virtual void Remember(const std::string& message) { static_cast<void>(message); }
+
  protected:
   LineSource() = default;
   LineSource(const LineSource&) = delete;

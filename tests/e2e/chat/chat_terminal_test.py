@@ -248,6 +248,34 @@ class InATerminal(unittest.TestCase):
         screen.until(lambda _: save.exists(), "the file")
         self.assertEqual(json.loads(save.read_text())["messages"][0]["content"], "first\n/reset\nlast")
 
+    def test_up_recalls_a_message_between_quotes(self):
+        def ask(name, *lines):
+            save = pathlib.Path(self.folder) / name
+            screen = self.chat(*SHORT)
+            for line in lines:
+                if line == "<Up>":
+                    screen.key("Up")
+                    screen.until_text("> [paste 1: 2 lines, 10 bytes]")
+                else:
+                    screen.type(line)
+                screen.key("Enter")
+            screen.until_prompts(2)
+            screen.key("Up")
+            screen.until_text("> [paste 1: 2 lines, 10 bytes]")
+            screen.key("Enter")
+            screen.until_prompts(3)
+            screen.type(f"/save {save}")
+            screen.key("Enter")
+            screen.until(lambda _: save.exists(), "the file")
+            screen.close()
+            return [m["content"] for m in json.loads(save.read_text())["messages"] if m["role"] == "user"]
+        self.assertEqual(ask("first.json", '"""alpha', 'beta"""'), ["alpha\nbeta"] * 2)
+        history = pathlib.Path(self.folder) / "state/latte/history"
+        lines = [line for line in history.read_text().splitlines() if "/save" not in line]
+        self.assertEqual([json.loads(line) for line in lines], ["alpha\nbeta"] * 2)
+        history.write_text("".join(line + "\n" for line in lines))
+        self.assertEqual(ask("second.json", "<Up>"), ["alpha\nbeta"] * 2)
+
     def test_pasted_lines_are_no_command(self):
         save = pathlib.Path(self.folder) / "saved.json"
         screen = self.chat(*SHORT)
