@@ -158,10 +158,12 @@ class AnswerView {
                            Complete(engine_, std::move(request), [&](const TokenEvent* event) {
                              if (event == nullptr)
                                ShowPrompt();
-                             else
+                             else if (event->token || !event->text.empty())
                                Show(event->text);
                              return printed_.has_value() && !interrupts_.TakeFirst();
                            }));
+    // A prompt that was stopped is not echoed: it may be long, and no text follows it.
+    if (answer.reason == FinishReason::kCancelled && answer.tokens.empty()) echo_ = {};
     Show({});
     LATTE_RETURN_IF_ERROR(printed_);
     if (prints_) LATTE_RETURN_IF_ERROR(printer_.Finish());

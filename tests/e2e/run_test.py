@@ -100,6 +100,18 @@ class Interrupts(unittest.TestCase):
         self.assertEqual(told["finish_reason"], "cancelled")
         self.assertEqual(told["stats"]["generated_tokens"], len(told["tokens"]))
 
+    def test_a_prompt_that_is_stopped_is_not_printed(self):
+        with subprocess.Popen([LATTE, "run", "--temperature", "0", "--max-batch-tokens", "16"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, env={**os.environ, "LATTE_ISA": "ref"}) as process:
+            process.stdin.write("the cat sat on the mat and\n" * 140)  # takes many seconds
+            process.stdin.close()
+            process.stdin = None
+            time.sleep(1)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=120)
+        self.assertEqual((process.returncode, out), (1, ""), err)
+        self.assertIn("stopped", err)
+
 
 class Terminals(unittest.TestCase):
     def test_progress_fits_the_terminal(self):
