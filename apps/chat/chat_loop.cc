@@ -1,6 +1,7 @@
 #include "apps/chat/chat_loop.h"
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -272,9 +273,12 @@ Status ChatLoop::Load(const std::string& argument) {
 Status ChatLoop::Answer(std::string message) {
   AnswerPrinter printer;
   Status printed;
-  bool began = false;
+  std::atomic<bool> began = false;
   Progress progress("prompt", "tokens");
   progress.Tick();
+  const LateInterrupt late(interrupts_, [&] {
+    if (!began) progress.EndWith(std::string(kStopping));
+  });
   const auto begin = [&] {
     progress.Clear();
     if (chat_->begins_in_thought()) printer.BeginInThought();
@@ -329,6 +333,12 @@ void ChatLoop::NoteEnd(const ChatAnswer& answer) const {
 }
 
 void ChatLoop::NoteStats(const ChatAnswer& answer) const {
+  if (answer.end == ChatEnd::kCancelled && answer.generated_tokens == 0) {
+    if (answer.prompt_tokens > 0)  // a server does not say it
+      Note(fmt::format("[prompt {} tokens, {} of them cached, {} computed]", answer.prompt_tokens,
+                       answer.reused_tokens, answer.computed_tokens));
+    return;
+  }
   const int64_t computed = answer.prompt_tokens - answer.reused_tokens;
   const std::string context =
       options_.context == 0

@@ -1,4 +1,5 @@
 // latte run: generates text for a prompt and prints it token by token.
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <utility>
@@ -154,6 +155,9 @@ class AnswerView {
   Result<Completion> Answer(Request request) {
     progress_.Show(0, prompt_tokens_);
     progress_.Tick();
+    const LateInterrupt late(interrupts_, [this] {
+      if (!began_) progress_.EndWith(std::string(kStopping));
+    });
     LATTE_ASSIGN_OR_RETURN(Completion answer,
                            Complete(engine_, std::move(request), [&](const TokenEvent* event) {
                              if (event == nullptr)
@@ -175,6 +179,7 @@ class AnswerView {
 
   // The prompt is echoed when it is computed: its progress stands in the same place.
   void Show(std::string_view text) {
+    began_ = true;
     progress_.Clear();
     if (prints_ && printed_ && !echo_.empty()) printed_ = printer_.Add(std::exchange(echo_, {}));
     if (prints_ && printed_ && !text.empty()) printed_ = printer_.Add(text);
@@ -186,6 +191,7 @@ class AnswerView {
   std::string_view echo_;
   bool prints_;
   Progress progress_{"prompt", "tokens"};
+  std::atomic<bool> began_ = false;  // the text has
   AnswerPrinter printer_;
   Status printed_;
 };

@@ -1,7 +1,12 @@
 #include "apps/terminal/interrupts.h"
 
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
 #include <utility>
 
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -53,5 +58,33 @@ bool Interrupts::TakeFirst() const {
 }
 
 void Interrupts::Release() const { pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr); }
+
+LateInterrupt::LateInterrupt(const Interrupts& interrupts, std::function<void()> on_late) {
+  if (interrupts.fd() < 0) return;
+  end_fd_ = eventfd(0, EFD_CLOEXEC);
+  if (end_fd_ < 0) return;  // only the notice is missing then
+  try {
+    watch_ =
+        std::thread([this, fd = interrupts.fd(), late = std::move(on_late)] { Watch(fd, late); });
+  } catch (const std::system_error&) {  // no thread is free
+  }
+}
+
+LateInterrupt::~LateInterrupt() {
+  if (watch_.joinable()) {
+    const uint64_t end = 1;
+    while (write(end_fd_, &end, sizeof(end)) < 0 && errno == EINTR) continue;
+    watch_.join();
+  }
+  if (end_fd_ >= 0) close(end_fd_);
+}
+
+void LateInterrupt::Watch(int interrupts_fd, const std::function<void()>& on_late) const {
+  constexpr int kLateMs = 500;
+  pollfd either[] = {{end_fd_, POLLIN, 0}, {interrupts_fd, POLLIN, 0}};
+  while (poll(either, 2, -1) < 0 && errno == EINTR) continue;
+  const bool ends = either[0].revents != 0 || poll(either, 1, kLateMs) != 0;
+  if (!ends && poll(either + 1, 1, 0) > 0) on_late();
+}
 
 }  // namespace latte

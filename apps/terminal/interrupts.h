@@ -1,7 +1,10 @@
 // Turns Ctrl-C into a descriptor to poll and a flag to query.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
+#include <string_view>
+#include <thread>
 
 #include <signal.h>
 
@@ -39,6 +42,26 @@ class Interrupts {
  private:
   int fd_ = -1;
   sigset_t signals_;
+};
+
+// Shown meanwhile.
+inline constexpr std::string_view kStopping = "[stopping …]";
+
+// Calls a function once, from a thread of its own, when a signal has waited for half a second: a step takes long, and
+// the user should see that Ctrl-C has arrived. Takes no signal.
+class LateInterrupt {
+ public:
+  // `interrupts` must outlive this object.
+  LateInterrupt(const Interrupts& interrupts, std::function<void()> on_late);
+  ~LateInterrupt();
+  LateInterrupt(const LateInterrupt&) = delete;
+  LateInterrupt& operator=(const LateInterrupt&) = delete;
+
+ private:
+  void Watch(int interrupts_fd, const std::function<void()>& on_late) const;
+
+  int end_fd_ = -1;  // readable when the watch should end
+  std::thread watch_;
 };
 
 }  // namespace latte

@@ -137,6 +137,13 @@ void Progress::Note(const std::string& text) {
   std::fputs(fmt::format("latte: note: {}\n", text).c_str(), stderr);
 }
 
+void Progress::EndWith(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  ClearLine();
+  std::fputs((line + "\n").c_str(), stderr);
+  ended_ = true;
+}
+
 void Progress::End() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(amid_line_, false)) std::fputs("\n", stderr);

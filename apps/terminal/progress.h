@@ -47,6 +47,9 @@ class Progress {
   void Note(const std::string& text);
   // Takes the line off the terminal, before other output.
   void Clear();
+
+  // Prints `line` instead of the progress, which is shown no longer. May be called from any thread.
+  void EndWith(const std::string& line);
   // Ends the line, which stays. Nothing is shown afterwards.
   void End();
 

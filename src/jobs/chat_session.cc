@@ -1,5 +1,6 @@
 #include "src/jobs/chat_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -143,6 +144,8 @@ Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback&
   out.tokens = std::move(made.tokens);
   out.generated_tokens = std::ssize(out.tokens);
   out.reused_tokens = made.cached_tokens;
+  const PromptProgress progress = prompt_progress();
+  out.computed_tokens = std::min(progress.done, progress.total);
   out.prompt_seconds = made.prompt_seconds;
   out.generate_seconds = made.generate_seconds;
   return out;

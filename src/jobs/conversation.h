@@ -28,8 +28,10 @@ struct ChatAnswer {
   std::vector<int32_t> tokens;  // without the token that ended the answer; empty if not known
   ChatEnd end = ChatEnd::kStop;
   int64_t generated_tokens = 0;
-  int64_t prompt_tokens = 0;       // of the whole conversation
-  int64_t reused_tokens = 0;       // of them, tokens found in the cache
+  int64_t prompt_tokens = 0;  // of the whole conversation
+  int64_t reused_tokens = 0;  // of them, tokens found in the cache
+  int64_t computed_tokens =
+      0;  // of the others, those that were computed: all, unless it was cancelled
   std::vector<std::string> notes;  // what of the conversation the chat format lost
   double prompt_seconds = 0;       // time to first token
   double generate_seconds = 0;

@@ -2,6 +2,7 @@
 tmux, all tests are skipped."""
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -221,6 +222,19 @@ class InATerminal(unittest.TestCase):
             self.assertEqual(screen.text().count("prompt "), 1)
         screen.key("C-c")
         self.assertNotIn("prompt ", screen.until_prompts(2))
+
+    def test_ctrl_c_in_a_long_step_is_acknowledged(self):
+        screen = self.chat(*SHORT, "--stats", "--max-batch-tokens", 128, env=SLOW)
+        screen.paste("the cat sat on the mat and\n" * 140)
+        screen.until_text("[paste")
+        screen.key("Enter")
+        screen.until_text(" tokens/s ")
+        screen.key("C-c")
+        screen.until_text("[stopping …]")
+        text = screen.until_prompts(2)
+        self.assertIn("[stopped before the answer began; not kept]", text)
+        told = re.search(r"\[prompt (\d+) tokens, 0 of them cached, (\d+) computed\]", text)
+        self.assertTrue(0 < int(told[2]) < int(told[1]), told[0])
 
     @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
     def test_the_line_goes_on_after_ctrl_z(self):
