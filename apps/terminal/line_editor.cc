@@ -50,8 +50,6 @@ std::string Narrow(std::wstring_view text) {
 constexpr wchar_t kFirstKey = 0x80;
 constexpr bool IsC1(char32_t c) { return c >= 0x80 && c < 0xa0; }
 
-constexpr int kEscapeMs = 50;  // in vi mode, ESC alone is a key after this pause
-
 // The rows of the screen that a line has before and after that of the cursor.
 struct LineRows {
   int before = 0;
@@ -154,33 +152,42 @@ class LineEditor::Impl {
   void Bind() {
     el_wset(edit_, EL_CLIENTDATA, this);
     el_wset(edit_, EL_SIGNAL, 0);  // signals arrive on descriptors
-    el_wset(edit_, EL_EDITOR, L"emacs");
     el_wset(edit_, EL_PROMPT_ESC, &Impl::ShowPrompt, L'\1');
     el_wset(edit_, EL_GETCFN, &Impl::Read);
     el_wset(edit_, EL_HIST, history_w, history_);
     el_wset(edit_, EL_ADDFN, L"latte-paste", L"insert what is pasted", &Impl::Paste);
+    BindEmacs();
+    el_source(edit_, nullptr);  // ~/.editrc
+    LeaveViMode();
+    BindKeys();
+  }
+
+  void BindEmacs() {
+    el_wset(edit_, EL_EDITOR, L"emacs");
     el_wset(edit_, EL_BIND, L"^R", L"em-inc-search-prev", nullptr);
     el_wset(edit_, EL_BIND, L"^L", L"ed-clear-screen", nullptr);
     el_wset(edit_, EL_BIND, L"-r", L"\\033", nullptr);  // KeyCommands has these keys
-    el_source(edit_, nullptr);                          // ~/.editrc
-    const wchar_t* editor = nullptr;
-    in_vi_mode_ = el_wget(edit_, EL_EDITOR, &editor) == 0 && std::wstring_view(editor) == L"vi";
-    BindKeys();
   }
 
   void BindKeys() {
     wchar_t key = kFirstKey;
-    for (const KeyCommand& command : KeyCommands()) {
-      const std::wstring name = Octal(key++);
-      el_wset(edit_, EL_BIND, name.c_str(), command.command, nullptr);
-      el_wset(edit_, EL_BIND, L"-a", name.c_str(), command.command, nullptr);  // vi's other mode
-    }
+    for (const KeyCommand& command : KeyCommands())
+      el_wset(edit_, EL_BIND, Octal(key++).c_str(), command.command, nullptr);
   }
 
-  // Whether ~/.editrc binds a key. libedit prints the command of a key, or an error if it has none. In vi mode it has
-  // commands for arrows, which leave the mode of insertion: KeyCommands are better.
+  // libedit's vi mode writes outside its memory with some keys. False: the editor was not in it.
+  bool LeaveViMode() {
+    const wchar_t* editor = nullptr;
+    if (el_wget(edit_, EL_EDITOR, &editor) != 0 || std::wstring_view(editor) != L"vi") return false;
+    BindEmacs();
+    std::fputs(
+        "latte: note: keys of vi (bind -v in ~/.editrc) are not supported: keys are as in emacs\n",
+        stderr);
+    return true;
+  }
+
+  // Whether ~/.editrc binds a key. libedit prints the command of a key, or an error if it has none.
   bool IsBoundByUser(std::string_view key) {
-    if (in_vi_mode_) return false;
     std::wstring name;
     for (const wchar_t c : Wide(key)) name += Octal(c);
     char* printed = nullptr;
@@ -234,24 +241,19 @@ class LineEditor::Impl {
 
   // As libedit's own: 1 with a character, 0 at the end, −1 when the line is given up.
   int ReadCharacter(wchar_t* c) {
+    if (LeaveViMode()) BindKeys();  // ~/.editrc may bind a key to a command that reads "bind -v"
     while (true) {
       *c = 0;
       const bool taken = BeginsWithKey() ? TakeKey(c) : TakeCharacter(c);
       if (*c != 0) return 1;
       if (taken) continue;
-      const bool perhaps_escape = in_vi_mode_ && input_ == "\x1b";
-      const Filled filled = Fill(perhaps_escape ? kEscapeMs : -1);
+      const Filled filled = Fill();
       if (filled == Filled::kInterrupted) return -1;
       if (filled == Filled::kEnd) return 0;
-      if (filled == Filled::kTimeout) plain_ = 1;
     }
   }
 
-  bool BeginsWithKey() const {
-    if (plain_ > 0 || !input_.starts_with('\x1b')) return false;
-    // In vi mode ESC is a key, after which other keys may follow at once.
-    return !in_vi_mode_ || input_.size() == 1 || input_[1] == '[' || input_[1] == 'O';
-  }
+  bool BeginsWithKey() const { return plain_ == 0 && input_.starts_with('\x1b'); }
 
   // Takes the key at the front of the input; a key that means nothing gives no character. False: a part is missing.
   bool TakeKey(wchar_t* c) {
@@ -277,16 +279,14 @@ class LineEditor::Impl {
     return true;
   }
 
-  enum class Filled { kSome, kEnd, kInterrupted, kTimeout };
+  enum class Filled { kSome, kEnd, kInterrupted };
 
   // Waits for input.
-  Filled Fill(int timeout_ms = -1) {
+  Filled Fill() {
     while (true) {
       pollfd ready[] = {
           {STDIN_FILENO, POLLIN, 0}, {interrupts_.fd(), POLLIN, 0}, {resizes_.fd(), POLLIN, 0}};
-      const int polled = poll(ready, 3, timeout_ms);
-      if (polled < 0 && errno != EINTR) return Filled::kEnd;
-      if (polled == 0) return Filled::kTimeout;
+      if (poll(ready, 3, -1) < 0 && errno != EINTR) return Filled::kEnd;
       if (interrupts_.Take()) {
         stopped_ = true;
         LeaveLine();
@@ -371,7 +371,6 @@ class LineEditor::Impl {
   std::wstring shown_prompt_;  // without its colour
   std::string input_;          // bytes read from the terminal but not yet used
   size_t plain_ = 0;           // bytes at the front of the input that libedit gets as they are
-  bool in_vi_mode_ = false;
   bool stopped_ = false;
   bool warned_ = false;
   termios modes_ = {};  // of the terminal before

@@ -142,8 +142,14 @@ class InATerminal(unittest.TestCase):
         self.assertEqual(self.edited(["bc", "<F5>", "a"], 'bind "\\e[15~" ed-move-to-beg\n'), "a|bc")
         self.assertEqual(self.edited(["bc", "<Up>", "a"], 'bind "\\e[A" ed-move-to-beg\n'), "a|bc")
         self.assertEqual(self.edited(["bc", "<M-x>", "a"], 'bind "\\ex" ed-move-to-beg\n'), "a|bc")
-        vi = self.edited(["one two", "<Escape>", "b", "i", "a ", "<Escape>", "0", "i", "<Right>", "!"], "bind -v\n")
-        self.assertEqual(vi, "o!|ne a two")
+
+    def test_keys_of_vi_are_refused(self):
+        self.assertEqual(self.edited(["bc", "<Home>", "a", "<End>", "<C-b>", "d"], "bind -v\n"), "abd|c")
+        screen = self.chat(*SHORT)
+        self.assertEqual(screen.text().count("latte: note: keys of vi"), 1)
+        screen.close()
+        # A key that asks for a command of the editor.
+        self.assertEqual(self.edited(["<C-t>", "bind -v", "<Enter>", "bc", "<C-b>", "a"], "bind ^T ed-command\n"), "ba|c")
 
     def test_ctrl_c_ends_the_answer_alone(self):
         screen = self.chat(*ENDLESS, env=SLOW)
