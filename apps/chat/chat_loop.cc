@@ -121,6 +121,7 @@ ChatLoop::ChatLoop(Conversation* chat, const Interrupts& interrupts, ChatLoopOpt
 Status ChatLoop::Run(LineSource* lines) {
   if (options_.interactive)
     Note(fmt::format("{}: type a message; /help lists commands, Ctrl-D leaves", options_.model));
+  if (options_.interactive && !options_.hint.empty()) Note(options_.hint);
   takes_commands_ = true;
   MessageReader reader(lines);
   while (!exits_) {

@@ -21,6 +21,7 @@ std::string ChatHelp();
 
 struct ChatLoopOptions {
   std::string model;         // its name
+  std::string hint;          // shown once in a terminal, before the first prompt; may be empty
   int64_t context = 0;       // tokens of the conversation; 0: not known
   bool stats = false;        // print speeds after every answer
   bool interactive = false;  // errors do not end the conversation

@@ -1,4 +1,5 @@
 // latte chat: a conversation with a local model or with a server.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <utility>
@@ -60,6 +61,12 @@ struct Signals {
   }
 };
 
+// Shown where the user names no model.
+constexpr std::string_view kTinyHint =
+    "No model is named, so this is tiny, which comes with Latte: it tells children's stories and "
+    "cannot "
+    "converse. latte pull downloads others, docs/start.md names some.";
+
 using Message = std::optional<std::string>;
 
 // The one message of -p or --prompt-file; null: neither is given.
@@ -96,6 +103,10 @@ Result<std::vector<std::string>> ReadMessages() {
 
 Status Talk(Conversation* chat, const Signals& signals, const ChatFlags& flags,
             const Message& message, const std::string& model, int64_t context) {
+  const bool names_model =
+      std::any_of(flags.local.begin(), flags.local.end(),
+                  [](const auto& flag) { return flag.first == "MODEL" && flag.second.given(); });
+  const bool is_default = flags.remote.url.empty() && flags.remote.model.empty() && !names_model;
   if (flags.json) {
     std::vector<std::string> messages;
     if (message) {
@@ -108,6 +119,7 @@ Status Talk(Conversation* chat, const Signals& signals, const ChatFlags& flags,
   }
   ChatLoop loop(chat, signals.interrupts,
                 {.model = model,
+                 .hint = std::string(is_default ? kTinyHint : ""),
                  .context = context,
                  .stats = flags.stats,
                  .interactive = IsTerminal(STDIN_FILENO)});

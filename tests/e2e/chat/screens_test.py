@@ -35,7 +35,8 @@ class Screens(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def chat(self, *args, env=(), **how):
-        screen = Screen(self.folder, [LATTE, "chat", "--seed", "0", *args], env={"LATTE_ISA": "avx2", **dict(env)}.items(), **how)
+        model = [] if "--url" in args or how.pop("names_model", True) is False else ["tiny"]
+        screen = Screen(self.folder, [LATTE, "chat", *model, "--seed", "0", *args], env={"LATTE_ISA": "avx2", **dict(env)}.items(), **how)
         self.addCleanup(screen.close)
         screen.until_prompts(1)
         return screen
@@ -71,6 +72,9 @@ class Screens(unittest.TestCase):
         narrow.key("Enter")
         narrow.until_prompts(2)
         self.compare(narrow, "help_narrow")
+
+    def test_without_a_model_the_first_lines_say_which_it_is(self):
+        self.compare(self.chat(names_model=False), "no_model")
 
     def test_a_paste_of_20_kb_in_ten_lines(self):
         def count(handler, body):
