@@ -7,12 +7,15 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include "apps/flags/aliases/rewrite.h"
 #include "apps/flags/command.h"
 #include "apps/flags/command_words.h"
 #include "apps/flags/pages/help_page.h"
 #include "apps/ranks.h"
 #include "apps/reserves.h"
+#include "apps/terminal/screen.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/map_guard.h"
 
@@ -87,9 +90,11 @@ int RunLatte(int argc, char** argv) {
   const latte::Result<latte::CheckedWords> checked = latte::CheckWords(words->words, program);
   if (!checked) return ReportUsage(checked.error().message);
   if (checked->version) return latte::PrintVersion() ? 0 : 1;
-  if (checked->help) return latte::Print(latte::HelpPage(*checked->command)) ? 0 : 1;
+  if (checked->help)
+    return latte::Print(latte::HelpPage(*checked->command, latte::ColumnsOf(STDOUT_FILENO))) ? 0
+                                                                                             : 1;
   if (checked->incomplete) {
-    std::fputs(latte::HelpPage(*checked->command).c_str(), stderr);
+    std::fputs(latte::HelpPage(*checked->command, latte::ColumnsOf(STDERR_FILENO)).c_str(), stderr);
     return latte::ExitCode(latte::Code::kInvalidArgument);
   }
   return RunWords(&line, commands, checked->words, *checked->command);

@@ -49,13 +49,9 @@ constexpr std::array kCommands = {
 
 // Words stay whole in a terminal. The text gets a newline if it does not end with one.
 void Note(std::string_view text) {
-  const int columns = IsTerminal(STDERR_FILENO) ? ColumnsOf(STDERR_FILENO) : 0;
-  ScreenText shown({.columns = columns});
-  std::string lines = shown.Add(text);
-  lines += shown.Finish();
-  std::fputs(
-      fmt::format("{}{}", columns > 0 ? lines : text, text.ends_with('\n') ? "" : "\n").c_str(),
-      stderr);
+  std::string lines = Wrapped(text, ColumnsOf(STDERR_FILENO));
+  if (!lines.ends_with('\n')) lines += '\n';
+  std::fputs(lines.c_str(), stderr);
 }
 
 std::string_view Trimmed(std::string_view text) {

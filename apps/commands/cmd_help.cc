@@ -2,10 +2,13 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include "apps/flags/command.h"
 #include "apps/flags/command_words.h"
 #include "apps/flags/pages/help_page.h"
 #include "apps/flags/pages/man_page.h"
+#include "apps/terminal/screen.h"
 
 #ifndef LATTE_VERSION
 #error "the build passes LATTE_VERSION"
@@ -27,7 +30,7 @@ Status HelpCommand(const HelpFlags& flags) {
   words.insert(words.end(), flags.command.begin(), flags.command.end());
   words.emplace_back("--help");
   LATTE_ASSIGN_OR_RETURN(const CheckedWords checked, CheckWords(words, program));
-  return Print(HelpPage(*checked.command));
+  return Print(HelpPage(*checked.command, ColumnsOf(STDOUT_FILENO)));
 }
 
 }  // namespace

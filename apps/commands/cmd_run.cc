@@ -13,6 +13,7 @@
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/screen.h"
+#include "apps/terminal/screen_text.h"
 #include "src/base/json_out.h"
 #include "src/chat/prompt.h"
 #include "src/engine/complete.h"
@@ -122,21 +123,19 @@ void PrintStats(const JsonOut& stats) {
                                  ? ""
                                  : fmt::format("drafted     {:>6} tokens, {} accepted\n", drafted,
                                                stats["accepted_tokens"].get<int64_t>());
-  std::fputs(
-      fmt::format(
-          "\nprompt      {:>6} tokens  {:>9.1f} tokens/s\n"
-          "generated   {:>6} tokens  {:>9.1f} tokens/s\n"
-          "{}"
-          "first token {:>9.1f} ms\n"
-          "cache       {:>6} bytes per token; decompressed MHA would need {} ({:.1f} times)\n"
-          "attention   {} ({})\n",
-          stats["prompt_tokens"].get<int64_t>(), stats["prompt_tokens_per_s"].get<double>(),
-          stats["generated_tokens"].get<int64_t>(), stats["generated_tokens_per_s"].get<double>(),
-          drafts, stats["time_to_first_token_s"].get<double>() * 1e3, cache, expanded,
-          static_cast<double>(expanded) / static_cast<double>(cache),
-          stats["attention"].get<std::string>(), stats["dtype"].get<std::string>())
-          .c_str(),
-      stderr);
+  const std::string lines = fmt::format(
+      "\nprompt      {:>6} tokens  {:>9.1f} tokens/s\n"
+      "generated   {:>6} tokens  {:>9.1f} tokens/s\n"
+      "{}"
+      "first token {:>9.1f} ms\n"
+      "cache       {:>6} bytes per token; decompressed MHA would need {} ({:.1f} times)\n"
+      "attention   {} ({})\n",
+      stats["prompt_tokens"].get<int64_t>(), stats["prompt_tokens_per_s"].get<double>(),
+      stats["generated_tokens"].get<int64_t>(), stats["generated_tokens_per_s"].get<double>(),
+      drafts, stats["time_to_first_token_s"].get<double>() * 1e3, cache, expanded,
+      static_cast<double>(expanded) / static_cast<double>(cache),
+      stats["attention"].get<std::string>(), stats["dtype"].get<std::string>());
+  std::fputs(Wrapped(lines, ColumnsOf(STDERR_FILENO)).c_str(), stderr);
 }
 
 // Shows an answer while it is generated.

@@ -81,6 +81,13 @@ std::string ScreenText::Finish() {
   return std::exchange(out_, {});
 }
 
+std::string Wrapped(std::string_view text, int columns) {
+  if (columns <= 0) return std::string(text);
+  ScreenText shown({.columns = columns});
+  std::string out = shown.Add(text);
+  return out += shown.Finish();
+}
+
 void ScreenText::Style(std::string_view sequence) {
   if (style_.dims) word_ += sequence;
 }

@@ -51,4 +51,7 @@ class ScreenText {
   bool in_code_ = false;
 };
 
+// Lines of Latte's own, with words whole at this width; 0: as they are.
+std::string Wrapped(std::string_view text, int columns);
+
 }  // namespace latte

@@ -10,19 +10,23 @@
 namespace latte {
 namespace {
 
-constexpr size_t kWidth = 100;
-constexpr size_t kHelpColumn = 34;
+constexpr size_t kNarrowColumn = 8;  // of help below its names
+constexpr size_t kMinWidth = 40;
+constexpr size_t kMaxWidth = 100;
 
 // Appends `text` from column `at` on, with further lines from `column` on. A newline in the text stays.
-void AppendWrapped(std::string_view text, size_t at, size_t column, std::string* out) {
+void AppendWrapped(std::string_view text, size_t width, size_t at, size_t column,
+                   std::string* out) {
   while (true) {
     const size_t line_end = std::min(text.find('\n'), text.size());
-    const size_t room = kWidth - at;
+    const size_t room = width - at;
     size_t end = line_end;
     if (line_end > room) {
       end = text.substr(0, room + 1).rfind(' ');
       // A word that is too long for a line is as long as it is.
-      if (end == std::string_view::npos || end == 0) end = std::min(text.find(' '), line_end);
+      const size_t word = text.find_first_not_of(' ');
+      if (end == std::string_view::npos || end < word)
+        end = std::min(text.find(' ', word), line_end);
     }
     *out += text.substr(0, end);
     *out += '\n';
@@ -34,38 +38,40 @@ void AppendWrapped(std::string_view text, size_t at, size_t column, std::string*
   }
 }
 
-void AppendRow(const std::string& names, const std::string& help, std::string* out) {
+// Names and their help. A narrow terminal has no room for both in a line.
+void AppendRow(const std::string& names, const std::string& help, size_t width, std::string* out) {
+  const size_t help_column = width < 70 ? kNarrowColumn : 34;
   std::string row = fmt::format("  {}", names);
-  if (row.size() + 2 > kHelpColumn) {
-    *out += row + "\n";
+  if (row.size() + 2 > help_column) {
+    AppendWrapped(row, width, 0, kNarrowColumn, out);
     row.clear();
   }
-  row.resize(kHelpColumn, ' ');
+  row.resize(help_column, ' ');
   *out += row;
-  AppendWrapped(help, kHelpColumn, kHelpColumn, out);
+  AppendWrapped(help, width, help_column, help_column, out);
 }
 
 std::string WithMarks(const OptionInfo& option) {
   return option.help + (option.required ? " (required)" : "");
 }
 
-void AppendOptions(const CommandInfo& command, std::string* out) {
+void AppendOptions(const CommandInfo& command, size_t width, std::string* out) {
   std::string arguments;
   for (const OptionInfo& option : command.options)
-    if (option.positional()) AppendRow(NamesAndValue(option), WithMarks(option), &arguments);
+    if (option.positional()) AppendRow(NamesAndValue(option), WithMarks(option), width, &arguments);
   if (!arguments.empty()) *out += "\nArguments:\n" + arguments;
   for (const OptionGroup& group : GroupsOf(command)) {
     *out += fmt::format("\n{}:\n", group.name);
     for (const OptionInfo* option : group.options)
-      AppendRow(NamesAndValue(*option), WithMarks(*option), out);
+      AppendRow(NamesAndValue(*option), WithMarks(*option), width, out);
   }
 }
 
-void AppendCommands(const CommandInfo& command, std::string* out) {
+void AppendCommands(const CommandInfo& command, size_t width, std::string* out) {
   if (command.commands.empty()) return;
   *out += "\nCommands:\n";
   for (const CommandInfo& sub : command.commands)
-    if (!sub.hidden) AppendRow(sub.word(), sub.help, out);
+    if (!sub.hidden) AppendRow(sub.word(), sub.help, width, out);
 }
 
 bool HasVariables(const CommandInfo& command) {
@@ -115,18 +121,21 @@ std::string NamesAndValue(const OptionInfo& option) {
                      option.value.empty() ? "" : " ", option.value, option.repeatable ? "..." : "");
 }
 
-std::string HelpPage(const CommandInfo& command) {
+std::string HelpPage(const CommandInfo& command, int columns) {
+  const size_t width =
+      columns <= 0 ? kMaxWidth : std::clamp(static_cast<size_t>(columns), kMinWidth, kMaxWidth);
   std::string out;
-  AppendWrapped(command.help, 0, 0, &out);
-  out += fmt::format("\nUsage: {}\n", UsageLine(command));
-  AppendCommands(command, &out);
-  AppendOptions(command, &out);
+  AppendWrapped(command.help, width, 0, 0, &out);
+  out += '\n';
+  AppendWrapped("Usage: " + UsageLine(command), width, 0, 0, &out);
+  AppendCommands(command, width, &out);
+  AppendOptions(command, width, &out);
   if (!command.footer.empty()) {
     out += '\n';
-    AppendWrapped(command.footer, 0, 0, &out);
+    AppendWrapped(command.footer, width, 0, 0, &out);
   }
   out += '\n';
-  AppendWrapped(Pointers(command), 0, 0, &out);
+  AppendWrapped(Pointers(command), width, 0, 0, &out);
   return out;
 }
 

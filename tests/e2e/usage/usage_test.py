@@ -3,14 +3,19 @@
 
 Usage: usage_test.py LATTE_BINARY.
 """
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -20,6 +25,20 @@ LATTE = None
 def latte(*args, env=None):
     return subprocess.run([LATTE, *map(str, args)], text=True, capture_output=True, timeout=60, stdin=subprocess.DEVNULL,
                           env={**os.environ, **(env or {})})
+
+
+def in_a_terminal(columns, *args):
+    """The lines that a terminal of this width gets."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        os.execv(LATTE, [LATTE, *args])
+    text = b""
+    with open(terminal, "rb", buffering=0) as file, contextlib.suppress(OSError):  # the other side is gone
+        while data := file.read(65536):
+            text += data
+    os.waitpid(pid, 0)
+    return text.decode().replace("\r\n", "\n").splitlines()
 
 
 def commands():
@@ -60,6 +79,17 @@ class Pages(unittest.TestCase):
         groups = re.findall(r"^([A-Z][\w ]+):$", latte("run", "--help").stdout, re.M)
         self.assertEqual(groups, ["Arguments", "Prompt", "Sampling", "Stopping", "Output", "Structured answers", "Computation",
                                   "Memory", "Speculation", "Ranks", "Expert", "Other"])
+
+    def test_help_and_speeds_keep_words_whole_in_a_terminal(self):
+        for columns in (50, 69, 70):
+            for words in ([*name.split(), "--help"] for name in ("", *commands())):
+                lines = in_a_terminal(columns, *words)
+                self.assertGreater(len(lines), 5)
+                self.assertEqual([line for line in lines if len(line) > columns and " " in line.strip()], [], (columns, words))
+        self.assertEqual(in_a_terminal(200, "run", "--help"), latte("run", "--help").stdout.splitlines())
+        shown = in_a_terminal(50, "run", "-p", "Once", "-n", "5", "--stats")
+        self.assertIn("MHA would need 4800 (6.0 times)", shown)
+        self.assertEqual([line for line in shown if len(line) > 50], [])
 
     def test_the_man_page_has_every_command_and_no_warning(self):
         page = latte("help", "--man").stdout
