@@ -47,7 +47,9 @@ Result<std::vector<TraceRequest>> TraceFlags::Trace(const OpenedEngine& engine) 
 }
 
 void CostFlags::Add(const FlagSet& app) {
-  app.Add("--cost", file, "prices of steps from `latte bench steps --out` (default: measured here)")
+  app.Add("--cost", file,
+          "prices of steps from `latte bench steps --out` (default: measured first, which takes "
+          "minutes for a large model)")
       .Value("FILE");
 }
 

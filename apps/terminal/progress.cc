@@ -17,8 +17,9 @@ constexpr double kShort = 2;      // seconds of a job that shows nothing
 constexpr double kCertain = 0.3;  // seconds before an estimate is worth something
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kUpdate = std::chrono::milliseconds(100);
-constexpr auto kSparse = std::chrono::seconds(30);
-constexpr size_t kUnlimited = 200;  // where no terminal limits the line
+constexpr auto kFirst = std::chrono::seconds(3);    // to the first line where no terminal is
+constexpr auto kSparse = std::chrono::seconds(30);  // between the lines there
+constexpr size_t kUnlimited = 200;                  // where no terminal limits the line
 
 // One column less than the terminal has, so that the cursor stays on the line.
 size_t Columns() {
@@ -99,7 +100,7 @@ void Progress::ShowLocked() {
   const double seconds = std::chrono::duration<double>(now - start_).count();
   rate_.Add(seconds, done_);
   if (ended_ || (!amid_line_ && IsShort(seconds, done_, total_))) return;
-  const auto pause = !updates_    ? Clock::duration(kSparse)
+  const auto pause = !updates_    ? Clock::duration(shown_ == start_ ? kFirst : kSparse)
                      : amid_line_ ? kUpdate
                                   : Clock::duration();
   if (now - shown_ < pause && (done_ < total_ || !updates_)) return;

@@ -1,4 +1,5 @@
-// Progress of a long job on standard error: one line that is updated in place on a terminal, a line every half minute elsewhere.
+// Progress of a long job on standard error: one line that is updated in place on a terminal; elsewhere a line after three seconds
+// and every half minute.
 #pragma once
 
 #include <chrono>

@@ -25,6 +25,11 @@ class MeasuredSteps {
     step_ = step;
     Show(0);
   }
+  // Begin, for a step that is not timed: the job still prepares, if it is the first step.
+  void WarmUp(std::string_view step) {
+    if (size_ != 0) return Begin(step);
+    size_ = 1;
+  }
   // `part` of the step's size is done.
   void Within(int64_t part) const { Show(part); }
   // The last step has ended.

@@ -22,7 +22,7 @@ environment variables, and the names that options have in other programs.
 * Words after `--` are arguments, even if they begin with a dash.
 * Results are written to standard output, everything else to standard error.
 * A job of more than two seconds shows there how much is done and how much time is left: in one line that is updated on a
-  terminal, in a line every half minute elsewhere.
+  terminal, in a line after three seconds and every half minute elsewhere.
 * Exit codes: 0 done, 1 failure while running, 2 bad usage or bad input, 3 a bug in Latte.
 
 `latte completion bash`, `zsh` and `fish` print a script that completes commands, options, values and models; `make install`

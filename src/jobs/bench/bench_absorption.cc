@@ -90,7 +90,10 @@ Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machi
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};
   for (int run = -1; run < kRuns; ++run) {  // the first run warms up
-    steps.Begin(run < 0 ? "warming up" : "all forms");
+    if (run < 0)
+      steps.WarmUp("warming up");
+    else
+      steps.Begin("all forms");
     const double outer = w_q.Run(exec) + w_o.Run(exec);
     const double copy = latents->CopyRows(o.context, exec);
     const std::array seconds = {

@@ -240,7 +240,7 @@ class RunnerHarness {
 void MeasurePhases(RunnerHarness& harness, const BenchModelOptions& options, const MlaRates& rates,
                    const Exec& exec, MeasuredSteps& steps, JsonOut& out) {
   if (options.prompt > 0) {
-    steps.Begin("prefill, warming up");
+    steps.WarmUp("prefill, warming up");
     harness.Prompt(rates);
     Phase phase;
     harness.Measure(&phase.times);
@@ -251,7 +251,7 @@ void MeasurePhases(RunnerHarness& harness, const BenchModelOptions& options, con
     out["prefill"] = phase.Json(options.prompt);
   }
   if (options.gen > 0) {
-    steps.Begin("decode, warming up");
+    steps.WarmUp("decode, warming up");
     harness.Measure(nullptr);
     harness.Step(0);
     Phase phase;

@@ -285,7 +285,10 @@ Result<BenchedSteps> BenchSteps(const Model& model, const Settings& settings,
   // step.
   for (int run = -1; run < runs; ++run)
     for (size_t i = 0; i < grid.steps().size(); ++i) {
-      counted.Begin(run < 0 ? "warming up" : "measuring");
+      if (run < 0)
+        counted.WarmUp("warming up");
+      else
+        counted.Begin("measuring");
       const double time = harness.Seconds(grid.steps()[i]);
       if (run >= 0) seconds[i].push_back(time);
     }
