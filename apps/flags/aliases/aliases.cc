@@ -42,12 +42,12 @@ constexpr Alias kAliases[] = {
     {"--model-path", "SGLang", kOne, kModel},
     {"--hf-repo,-hf,-hfr", "llama.cpp", kOne, kModel, "", nullptr,
      "a repository id in the local Hugging Face cache; nothing is downloaded"},
-    {"--trust-remote-code", "vLLM, SGLang", kNone, kIgnored, "", nullptr, kNoCode},
+    {"--trust-remote-code", "vLLM, SGLang", kNone, kIgnored, "", nullptr, kNoCode, kAll},
     {"--dtype", "vLLM, SGLang", kOne, kFlag, "--dtype", ConvertDType,
      "bfloat16, half, float16, float and float32 too; auto: the default"},
     {"--load-format", "vLLM, SGLang", kOne, kChecked, "", OnlySafetensors, "auto or safetensors"},
     {"--device,--device-type,-dev", "vLLM, SGLang, llama.cpp", kOne, kChecked, "", OnlyCpu,
-     "auto or cpu"},
+     "auto or cpu", kAll},
     {"--quantization,-q", "vLLM, SGLang", kOne, kIgnored, "", nullptr, kOwnFormat},
     {"--tokenizer,--tokenizer-path,--revision,--tokenizer-revision,--hf-overrides,"
      "--json-model-override-args",
@@ -107,7 +107,7 @@ constexpr Alias kAliases[] = {
     // Computation
     {"--threads,-t", "llama.cpp", kOne, kFlag, "--threads", ConvertCount, "-1: the default", kAll},
     {"--threads-batch,-tb", "llama.cpp", kOne, kIgnored, "", nullptr,
-     "--threads is for prompts and answers"},
+     "--threads is for prompts and answers", kAll},
     {"--numa", "llama.cpp", kOne, kFlag, "--numa", ConvertNuma,
      "distribute: interleave; isolate and numactl are refused"},
     {"--disable-mla", "vLLM, SGLang", kNone, kFlag, "--attention decompressed", nullptr,
@@ -119,13 +119,14 @@ constexpr Alias kAliases[] = {
     {"--enforce-eager,--disable-cuda-graph,--enable-torch-compile,--disable-custom-all-reduce,"
      "--disable-overlap-schedule,--async-scheduling,--no-async-scheduling,--skip-server-warmup",
      "vLLM, SGLang", kNone, kIgnored, "", nullptr, kNoTuning},
-    {"--flash-attn,-fa", "llama.cpp", kPerhaps, kIgnored, "", nullptr, kNoTuning},
+    {"--flash-attn,-fa", "llama.cpp", kPerhaps, kIgnored, "", nullptr, kNoTuning, kAll},
     {"--n-gpu-layers,--gpu-layers,-ngl,--n-cpu-moe,-ncmoe,--override-tensor,-ot,--split-mode,-sm,"
      "--tensor-split,-ts,--main-gpu,-mg",
-     "llama.cpp", kOne, kIgnored, "", nullptr, kNoGpu},
-    {"--cpu-moe,-cmoe,--no-kv-offload,-nkvo", "llama.cpp", kNone, kIgnored, "", nullptr, kNoGpu},
-    {"--mlock,--no-mmap,--mmap", "llama.cpp", kNone, kIgnored, "", nullptr, kMapped},
-    {"--load-mode", "llama.cpp", kOne, kIgnored, "", nullptr, kMapped},
+     "llama.cpp", kOne, kIgnored, "", nullptr, kNoGpu, kAll},
+    {"--cpu-moe,-cmoe,--no-kv-offload,-nkvo", "llama.cpp", kNone, kIgnored, "", nullptr, kNoGpu,
+     kAll},
+    {"--mlock,--no-mmap,--mmap", "llama.cpp", kNone, kIgnored, "", nullptr, kMapped, kAll},
+    {"--load-mode", "llama.cpp", kOne, kIgnored, "", nullptr, kMapped, kAll},
     {"--seed,-s,--random-seed", "SGLang, llama.cpp", kOne, kFlag, "--seed", ConvertSeed,
      "-1: a random one", kAll},
     // Requests
@@ -260,8 +261,7 @@ bool Takes(const CommandInfo& command, const Alias& alias) {
     case AliasScope::kAll:
       break;
   }
-  return alias.effect == AliasEffect::kModel ? HasModel(command)
-                                             : OptionOf(alias, command) != nullptr;
+  return alias.flag.empty() ? HasModel(command) : OptionOf(alias, command) != nullptr;
 }
 
 std::string ScopeText(const Alias& alias) {
@@ -273,8 +273,7 @@ std::string ScopeText(const Alias& alias) {
     case AliasScope::kAll:
       break;
   }
-  return alias.effect == AliasEffect::kModel ? "all with MODEL"
-                                             : fmt::format("all with `{}`", alias.flag);
+  return alias.flag.empty() ? "all with MODEL" : fmt::format("all with `{}`", alias.flag);
 }
 
 constexpr std::string_view kHead = R"(

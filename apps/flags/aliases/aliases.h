@@ -20,7 +20,7 @@ enum class AliasWords { kNone, kOne, kSeveral, kPerhapsOne };
 enum class AliasScope {
   kServeAndBatch,
   kServe,
-  kAll,  // that have the flag, or MODEL
+  kAll,  // that have the flag; if the alias stands for none: that have MODEL
 };
 
 // The effect that a flag of another program has here.

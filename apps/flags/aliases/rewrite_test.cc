@@ -76,6 +76,14 @@ TEST(Rewrite, CommonNamesAreTakenByAllCommands) {
   EXPECT_EQ(run({"--port", "1"}).words, (Words{"--port", "1"}));  // of serve only
 }
 
+TEST(Rewrite, WhatMeansNothingHereIsIgnoredByAllCommandsWithAModel) {
+  const CommandWords got =
+      Rewritten({"x", "-ngl", "99", "--mlock", "--no-mmap", "-fa", "on", "-p", "y"}, "run");
+  EXPECT_EQ(got.words, (Words{"x", "-p", "y"}));
+  ASSERT_EQ(got.notes.size(), 4U);
+  EXPECT_EQ(got.notes[0], "-ngl is ignored: Latte computes on CPUs");
+}
+
 // An older name of --context, where --max-tokens cannot mean the length of an answer.
 TEST(Rewrite, MaxTokensIsTheContextWhereThereIsNoLengthOfAnswers) {
   for (const char* command : {"serve", "batch"})
