@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <fstream>
 #include <span>
 #include <vector>
 
@@ -135,13 +136,22 @@ std::string NextStep(const std::string& model) {
   return meant.empty() ? "; `latte list` shows the models that are here" : meant;
 }
 
+// Whether the file begins as GGUF files do. One that cannot be read does not.
+bool IsGguf(const std::string& file) {
+  char magic[4] = {};
+  std::ifstream(file, std::ios::binary).read(magic, sizeof magic);
+  return std::string_view(magic, sizeof magic) == "GGUF";
+}
+
 // The error for a file in the place of a folder.
 std::string NoFolder(const std::string& file) {
   const std::string expected = fmt::format(
       "model '{}': expected a Hugging Face folder (config.json, tokenizer.json, "
       "*.safetensors) or a config.json, found ",
       file);
-  if (file.ends_with(".gguf"))
+  std::error_code unreadable;
+  if (fs::file_size(file, unreadable) == 0 && !unreadable) return expected + "an empty file";
+  if (IsGguf(file))
     return expected +
            "a GGUF file, which Latte does not read; take the safetensors copy of the model";
   if (file.ends_with(".safetensors") || file.ends_with(".safetensors.index.json"))

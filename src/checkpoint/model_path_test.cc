@@ -54,13 +54,18 @@ TEST_F(HubCache, NearNamesAreSuggested) {
 }
 
 TEST_F(HubCache, AFileInPlaceOfAFolderIsNamed) {
-  const auto message = [&](const std::string& name) {
+  const auto message = [&](const std::string& name, const std::string& content = "x") {
     const std::string file = (root_ / name).string();
-    Write(file, "x");
+    Write(file, content);
     const auto found = ResolveModelPath(file);
     return found ? "" : found.error().message;
   };
-  EXPECT_NE(message("m-Q4.gguf").find("a GGUF file, which Latte does not read"), std::string::npos);
+  for (const char* name : {"m-Q4.gguf", "renamed.bin"})
+    EXPECT_NE(message(name, "GGUF\3").find("a GGUF file, which Latte does not read"),
+              std::string::npos);
+  EXPECT_NE(message("m-Q4.gguf").find("found another file"), std::string::npos);
+  for (const char* name : {"empty.gguf", "empty.safetensors"})
+    EXPECT_TRUE(message(name, "").ends_with("found an empty file"));
   EXPECT_NE(message("model-1.safetensors").find("give the folder"), std::string::npos);
   EXPECT_NE(message("notes.txt").find("found another file"), std::string::npos);
   EXPECT_EQ(message("config.json"), "");

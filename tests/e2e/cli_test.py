@@ -262,10 +262,10 @@ class BadInput(unittest.TestCase):
 
     def test_a_file_that_is_no_model(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name, words in (("m.gguf", ("GGUF", "safetensors copy")), ("model.safetensors", ("give the folder",)),
-                                ("notes.txt", ("config.json", "another file"))):
+            for name, text, words in (("m.gguf", "GGUF", ("GGUF", "safetensors copy")), ("model.safetensors", "x", ("give the folder",)),
+                                      ("notes.txt", "x", ("config.json", "another file")), ("empty.gguf", "", ("an empty file",))):
                 file = pathlib.Path(folder) / name
-                file.write_text("x")
+                file.write_text(text)
                 for command in (("run", file, "-p", "x"), ("inspect", file), ("tokenize", file, "--text", "x")):
                     self.refused(*command, words=(name, *words))
 
