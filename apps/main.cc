@@ -7,14 +7,17 @@
 #include <string>
 #include <vector>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include "apps/flags/aliases/rewrite.h"
 #include "apps/flags/command.h"
 #include "apps/flags/command_words.h"
+#include "apps/flags/pages/environment.h"
 #include "apps/flags/pages/help_page.h"
 #include "apps/ranks.h"
 #include "apps/reserves.h"
+#include "apps/terminal/progress.h"
 #include "apps/terminal/screen.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/map_guard.h"
@@ -40,8 +43,15 @@ int ReportUsage(const std::string& message) {
   return latte::ExitCode(latte::Code::kInvalidArgument);
 }
 
+// Whether output failed because its reader is gone, as in `latte … | head`: no one misses the rest.
+bool ReaderIsGone() {
+  pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return std::ferror(stdout) != 0 && poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 // Prints an error of `command` and returns its exit code.
 int Report(const latte::Error& error, const std::string& command) {
+  if (error.code == latte::Code::kUnavailable && ReaderIsGone()) return latte::ExitCode(error.code);
   if (error.code == latte::Code::kInvalidArgument) {
     const bool named = error.message.starts_with("latte");
     return ReportUsage(named ? error.message : command + ": " + error.message);
@@ -97,6 +107,7 @@ int RunLatte(int argc, char** argv) {
     std::fputs(latte::HelpPage(*checked->command, latte::ColumnsOf(STDERR_FILENO)).c_str(), stderr);
     return latte::ExitCode(latte::Code::kInvalidArgument);
   }
+  if (latte::PrintsNotes()) latte::ShowNotes(latte::NotesOnVariables(environ));
   return RunWords(&line, commands, checked->words, *checked->command);
 }
 

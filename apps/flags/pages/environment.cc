@@ -1,5 +1,16 @@
 #include "apps/flags/pages/environment.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "latte/options.h"
+#include "latte/request.h"
+
+#include "src/base/fields/fields.h"
+#include "src/base/fields/suggest.h"
+#include "src/serve/options.h"
+
 namespace latte {
 namespace {
 
@@ -27,7 +38,42 @@ constexpr EnvironmentVariable kVariables[] = {
     {"NO_COLOR", "no colors, if it is not empty"},
 };
 
+constexpr std::string_view kPrefix = "LATTE_";
+
+// The names without the prefix, which says nothing about what is meant.
+std::vector<std::string> KnownNames() {
+  std::vector<std::string> out;
+  const auto add = [&](std::string_view name) {
+    if (name.starts_with(kPrefix)) out.emplace_back(name.substr(kPrefix.size()));
+  };
+  for (const EnvironmentVariable& variable : kVariables) add(variable.name);
+  const auto add_field = [&](const Field& field, auto&&...) { add(Variable(field)); };
+  EngineOptions::VisitFields(add_field);
+  ServeOptions::VisitFields(add_field);
+  SamplingParams::VisitFields(add_field);
+  StopConditions::VisitFields(add_field);
+  Request::VisitFields(add_field);
+  return out;
+}
+
 }  // namespace
+
+std::vector<std::string> NotesOnVariables(const char* const* environment) {
+  const std::vector<std::string> known = KnownNames();
+  std::vector<std::string> out;
+  for (; *environment != nullptr; ++environment) {
+    std::string_view name = *environment;
+    name = name.substr(0, name.find('='));
+    if (!name.starts_with(kPrefix)) continue;
+    const std::string_view own = name.substr(kPrefix.size());
+    if (own.starts_with("TEST_") || std::find(known.begin(), known.end(), own) != known.end())
+      continue;
+    if (const std::optional<std::string> near = Closest(own, known))
+      out.push_back(
+          fmt::format("the variable {} has no meaning; did you mean {}{}?", name, kPrefix, *near));
+  }
+  return out;
+}
 
 std::span<const EnvironmentVariable> EnvironmentVariables() { return kVariables; }
 

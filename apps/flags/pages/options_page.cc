@@ -27,8 +27,9 @@ command lists its flags.
 
 A flag overrides its variable, a variable overrides the file of options, and that overrides the default. A command reads
 the variables of its own flags; an empty variable counts as unset. A bad value ends the command with exit code 2 and a
-message that names the flag, the variable, or the file and line. Bytes may have a suffix: `512M`, `16G`. Switches without a
-value have variables of `1` and `0`.
+message that names the flag, the variable, or the file and line. A variable that Latte does not know, but whose name is
+nearly one of its own, gets a note. Bytes may have a suffix: `512M`, `16G`. Switches without a value have variables of `1`
+and `0`.
 
 Members have the same name in C++ and in C. The last column gives the smallest `size` of a C struct that has the member.
 
