@@ -1,4 +1,5 @@
 """The command line from a user's view. Usage: cli_test.py LATTE_BINARY; needs only Python's standard library."""
+import errno
 import json
 import math
 import os
@@ -268,6 +269,19 @@ class BadInput(unittest.TestCase):
                 file.write_text(text)
                 for command in (("run", file, "-p", "x"), ("inspect", file), ("tokenize", file, "--text", "x")):
                     self.refused(*command, words=(name, *words))
+
+    def test_the_messages_of_the_faq_are_messages(self):
+        sources = (path.read_text() for folder in ("src", "apps", "tools") for path in (ROOT / folder).rglob("*") if path.suffix in (".cc", ".sh"))
+        text = re.sub(r'"\s*"', "", "\n".join(sources)) + os.strerror(errno.EADDRINUSE)
+        page = (ROOT / "docs" / "faq.md").read_text()
+        rows = re.findall(r"^\| (`.*?) \|", page, re.M)
+        quoted = [name for row in rows for name in re.findall(r"`(.*?)`", row)]
+        quoted += re.findall(r"^\*\*`(.*?)`", page, re.M)
+        self.assertGreater(len(quoted), 14)
+        values = r"…|LATTE_ISA=|config.json: |127.0.0.1:8000: "
+        for name in quoted:
+            for part in re.split(values, name):
+                self.assertIn(part.strip(), text, name)
 
     def test_environment(self):
         self.refused("run", "-p", "x", env={"LATTE_ISA": "sse"}, words=("LATTE_ISA", "avx2"))
