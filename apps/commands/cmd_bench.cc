@@ -16,6 +16,7 @@
 #include "src/jobs/bench/bench_pool.h"
 #include "src/jobs/bench/bench_prefill.h"
 #include "src/jobs/bench/bench_sampler.h"
+#include "src/jobs/report/model_table.h"
 #include "src/jobs/report/record_table.h"
 #include "src/tensor/arithmetic.h"
 
@@ -248,7 +249,7 @@ struct ModelFlags {
     };
     LATTE_ASSIGN_OR_RETURN(const JsonOut record, model.Run(own.threads, bench, group.get()));
     shown.End();
-    return PrintRecord(record, json);
+    return Print(json ? Dump(record) + "\n" : ModelTable(record));
   }
 };
 

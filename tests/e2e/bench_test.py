@@ -149,6 +149,16 @@ class Tables(unittest.TestCase):
                     self.assertNotRegex(line, r'^\s*[{\[]|"', line)
 
 
+    def test_a_model_begins_with_its_speed_in_words(self):
+        done = subprocess.run([LATTE, "bench", "model", "--prompt", "16", "--gen", "2", "--batch", "2"], text=True, capture_output=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        prefill, decode, *rest = done.stdout.splitlines()
+        self.assertRegex(prefill, r"^prefill +[0-9.]+ tokens/s: 16 tokens in [0-9.]+ ms")
+        self.assertRegex(decode, r"^decode +[0-9.]+ tokens/s: a step of 2 sequences in [0-9.]+ ms")
+        self.assertNotIn("_bytes", done.stdout)
+        self.assertIn("operations of decode", rest)
+
+
 class Paths(unittest.TestCase):
     def run_bench(self, *args, env=None):
         return subprocess.run([LATTE, "bench", *map(str, args)], text=True, capture_output=True, timeout=300,
