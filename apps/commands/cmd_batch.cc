@@ -51,6 +51,10 @@ Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& file
 }
 
 Status BatchCommand(const BatchFlags& flags) {
+  if (flags.files.input == "-")
+    return InvalidArgument(
+        "--input: expected a file, found - (standard input); a batch that resumes reads its "
+        "requests again, so write them to a file first");
   // Existing results are not overwritten before flags and model are known to be valid.
   LATTE_ASSIGN_OR_RETURN(const ConfigFile file, flags.config.Load());
   LATTE_ASSIGN_OR_RETURN(const std::string name, flags.config.Model(file));

@@ -285,6 +285,12 @@ class Batch(unittest.TestCase):
         done = latte(*self.args(output=self.input))
         self.assertEqual(done.returncode, 2)
 
+    def test_standard_input_is_refused_with_the_reason(self):
+        done = latte("batch", "-i", "-", "-o", "results.jsonl")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("write them to a file", done.stderr)
+        self.assertFalse(os.path.exists("results.jsonl"))
+
     def test_a_mistake_leaves_results_that_were_to_be_overwritten(self):
         self.write([story(1)])
         self.run_batch()
