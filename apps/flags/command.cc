@@ -103,8 +103,8 @@ Result<bool> CheckWeightsFlag::Get() const {
 
 namespace {
 
-void Warn(const ModelConfig& config, const Checkpoint& checkpoint) {
-  const auto warning = LargerThanMemory(config, WeightMemory(checkpoint), AvailableMemory());
+void Warn(const ModelConfig& config, const MemoryRoom& room) {
+  const auto warning = LargerThanMemory(config, room.weight_bytes, room.available_bytes);
   if (warning) std::fprintf(stderr, "latte: warning: %s\n", warning->c_str());
 }
 
@@ -121,7 +121,7 @@ void WarnIfFewer(int asked, int started) {
 
 void WarnIfLarge(const std::string& dir, const ModelConfig& config) {
   const Result<Checkpoint> checkpoint = Checkpoint::Open(dir);
-  if (checkpoint) Warn(config, *checkpoint);
+  if (checkpoint) Warn(config, {MemoryForWeights(config, *checkpoint), WeightMemory(*checkpoint)});
 }
 
 Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& options) {
@@ -130,7 +130,8 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
   LATTE_ASSIGN_OR_RETURN(out.machine, Machine::Detect());
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(out.dir));
   LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(out.dir));
-  Warn(config, mapped);
+  out.room = {MemoryForWeights(config, mapped), WeightMemory(mapped)};
+  Warn(config, out.room);
   const EngineOptions* const drafts = options.drafts;
   ModelOptions wanted;
   wanted.mtp = drafts != nullptr && NeedsMtp(*drafts, config);

@@ -16,6 +16,7 @@
 #include "src/base/json_out_fwd.h"
 #include "src/checkpoint/model_files.h"
 #include "src/engine/ranks/rank_group.h"
+#include "src/engine/settings.h"
 #include "src/models/model.h"
 
 namespace latte {
@@ -53,6 +54,7 @@ struct OpenedModel {
   std::string dir;
   Machine machine;
   std::unique_ptr<Model> model;
+  MemoryRoom room;  // before the weights were read
 };
 
 // The seed of a command's answers.

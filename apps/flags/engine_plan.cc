@@ -16,7 +16,8 @@ Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& fi
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(files.dir));
   // Other machines may take some of the ranks: then there is more room than planned.
   const int64_t processes = std::max(options.tp, options.dp);
-  const MemoryRoom room{AvailableMemory(), WeightMemory(checkpoint), processes};
+  const MemoryRoom room{MemoryForWeights(files.config, checkpoint), WeightMemory(checkpoint),
+                        processes};
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
                          ResolveOptions(options, files.config, machine, room));
   const EngineOptions& resolved = settings.options;

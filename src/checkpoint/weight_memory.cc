@@ -34,6 +34,11 @@ int64_t WeightMemory(const Checkpoint& checkpoint) {
   return bytes;
 }
 
+std::optional<int64_t> MemoryForWeights(const ModelConfig& config, const Checkpoint& checkpoint) {
+  // Repacked weights take address space again.
+  return AvailableMemory(config.quant.Repacks() ? 0 : WeightMemory(checkpoint));
+}
+
 std::string SmallerModel(const ModelConfig& config) {
   const std::string_view smaller = config.quant.format().smaller;
   if (config.wrapped || smaller.empty()) return "a smaller model";

@@ -16,6 +16,9 @@ namespace latte {
 // (tmpfs) are in memory already and need no more.
 int64_t WeightMemory(const Checkpoint& checkpoint);
 
+// The memory available (memory.h) to the weights, which are mapped but not read yet, and to everything else.
+std::optional<int64_t> MemoryForWeights(const ModelConfig& config, const Checkpoint& checkpoint);
+
 // The way to get a smaller copy of the model: words that follow "use ".
 std::string SmallerModel(const ModelConfig& config);
 

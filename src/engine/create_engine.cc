@@ -45,7 +45,7 @@ Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, Ran
   LATTE_ASSIGN_OR_RETURN(loaded->machine, Machine::Detect());
   LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(dir));
   // Before loading: weights that are repacked then count once.
-  const MemoryRoom room{AvailableMemory(), WeightMemory(mapped),
+  const MemoryRoom room{MemoryForWeights(loaded->files.config, mapped), WeightMemory(mapped),
                         ranks == nullptr ? 1 : ranks->on_this_machine()};
   ModelOptions wanted;
   wanted.mtp = NeedsMtp(options, loaded->files.config);

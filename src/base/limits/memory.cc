@@ -48,8 +48,10 @@ std::optional<int64_t> AddressSpaceLeft() {
 
 }  // namespace
 
-std::optional<int64_t> AvailableMemory(const std::string& root) {
-  const std::optional<int64_t> here = Less(ReadGroupMemory(root).left, AddressSpaceLeft());
+std::optional<int64_t> AvailableMemory(int64_t mapped_bytes, const std::string& root) {
+  std::optional<int64_t> addresses = AddressSpaceLeft();
+  if (addresses) *addresses += std::min(mapped_bytes, INT64_MAX - *addresses);
+  const std::optional<int64_t> here = Less(ReadGroupMemory(root).left, addresses);
   return Less(SystemMemory(root, "MemAvailable:"), here);
 }
 

@@ -11,8 +11,9 @@ namespace latte {
 
 // Bytes that can be allocated without swapping: the minimum of what /proc/meminfo calls available,
 // what the control groups of this process leave (control_group.h) and what `ulimit -v` leaves. None
-// if none of them is known. `root` replaces "/" in tests.
-std::optional<int64_t> AvailableMemory(const std::string& root = "");
+// if none of them is known. `mapped_bytes`: of what will be allocated, what `ulimit -v` has counted
+// already, because it is mapped. `root` replaces "/" in tests.
+std::optional<int64_t> AvailableMemory(int64_t mapped_bytes = 0, const std::string& root = "");
 
 // Bytes of memory of this machine, or the limit of the control groups of this process.
 std::optional<int64_t> TotalMemory(const std::string& root = "");

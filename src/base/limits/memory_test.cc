@@ -19,7 +19,7 @@ class Memory : public ::testing::Test {
     std::filesystem::create_directories(at.parent_path());
     std::ofstream(at) << text;
   }
-  std::optional<int64_t> Available() const { return AvailableMemory(dir_.path()); }
+  std::optional<int64_t> Available() const { return AvailableMemory(0, dir_.path()); }
   std::optional<int64_t> Total() const { return TotalMemory(dir_.path()); }
   testing_support::ScratchDir dir_;
 };
@@ -89,8 +89,9 @@ TEST_F(Memory, IsWhatTheLimitOnAddressSpaceLeavesIfThatIsLess) {
   const auto under = [this](int64_t limit) {
     const rlimit most = {static_cast<rlim_t>(limit), RLIM_INFINITY};
     setrlimit(RLIMIT_AS, &most);
-    const int64_t left = AvailableMemory(dir_.path()).value_or(-1);
-    std::_Exit(left > limit / 2 && left < limit ? 0 : 1);
+    const int64_t left = AvailableMemory(0, dir_.path()).value_or(-1);
+    const int64_t with_mapped = AvailableMemory(limit, dir_.path()).value_or(-1);
+    std::_Exit(left > limit / 2 && left < limit && with_mapped > limit ? 0 : 1);
   };
   // Sanitizers reserve more address space than this.
   for (const int64_t limit : {int64_t{1} << 46, (int64_t{1} << 46) - 12345})
