@@ -25,21 +25,23 @@ Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& fi
   if (resolved.max_tokens < asked)
     return InvalidArgument(fmt::format(
         "--context: expected at most {} tokens, which the cache holds here, found {}; give a "
-        "smaller one, or make room: --cache-dtype fp8, fewer --max-sequences, a smaller copy of "
-        "the weights{}",
+        "smaller one, or make room: --cache-dtype fp8, a smaller copy of the weights{}",
         resolved.max_tokens, options.max_tokens,
         options.cache_bytes > 0 ? ", a larger --cache-bytes" : ""));
+  EngineOptions wanted = resolved;
+  wanted.max_tokens = asked > 0 ? asked : files.config.max_position;
   return MemoryPlan{
       .available_bytes = room.available_bytes,
       .weight_bytes = room.weight_bytes,
       .workspace_bytes = PrefillWorkspaceBytes(files.config, resolved),
-      .workspace_tokens = resolved.prefill_workspace_tokens,
+      .workspace_tokens = ExpandedTokens(resolved),
       .page_bytes = settings.cache_spec.bytes_per_page(),
       .page_tokens = resolved.page_tokens,
       .pages = settings.pages,
       .max_tokens = resolved.max_tokens,
       .model_tokens = files.config.max_position,
       .asked_tokens = options.max_tokens,
+      .wanted_workspace_bytes = PrefillWorkspaceBytes(files.config, wanted),
       .max_sequences = resolved.max_sequences,
       .cache_dtype = resolved.cache_dtype.empty() ? resolved.dtype : resolved.cache_dtype,
       .processes = processes};

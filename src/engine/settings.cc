@@ -17,14 +17,23 @@
 namespace latte {
 namespace {
 
-// As much as is left after a tenth is put aside, but no more than all sequences can fill twice:
-// once in use and once kept for later prompts.
-int64_t DefaultCacheBytes(const ModelConfig& config, const Settings& settings, int64_t free_bytes) {
-  const EngineOptions& o = settings.options;
-  const int64_t most = 2 * o.max_sequences * RoundUp(o.max_tokens, o.page_tokens) *
-                       settings.cache_spec.bytes_per_token();
-  const int64_t left = (free_bytes - PrefillWorkspaceBytes(config, o)) / 10 * 9;
-  return std::clamp<int64_t>(left, 0, most);
+// The memory for the cache: what the workspace leaves, without a tenth that is put aside.
+int64_t CacheRoom(const ModelConfig& config, const EngineOptions& options, int64_t free_bytes) {
+  return std::max<int64_t>(0, (free_bytes - PrefillWorkspaceBytes(config, options)) / 10 * 9);
+}
+
+// All the room, but no more than all sequences can fill twice: once in use and once kept for later
+// prompts. If the room is too small for the context, the context becomes what fits.
+void SizeByDefault(const ModelConfig& config, int64_t free_bytes, Settings* settings) {
+  EngineOptions& o = settings->options;
+  const int64_t page_bytes = settings->cache_spec.bytes_per_page();
+  const int64_t fits = LargestContext(config, o, settings->cache_spec, free_bytes);
+  const bool whole = fits == o.max_tokens;
+  o.max_tokens = fits;
+  const int64_t pages = CeilDiv(fits, o.page_tokens);
+  o.cache_bytes =
+      whole ? std::min(CacheRoom(config, o, free_bytes), 2 * o.max_sequences * pages * page_bytes)
+            : pages * page_bytes;
 }
 
 Error TooFewPages(const Settings& settings) {
@@ -42,17 +51,17 @@ Error NoRoom(const ModelConfig& config, const Settings& settings, const MemoryRo
     return {Code::kUnavailable,
             "cache-bytes: expected to find out how much memory is available, found nothing in "
             "/proc/meminfo; say how large the cache may be, such as --cache-bytes 1G"};
-  const int64_t workspace = PrefillWorkspaceBytes(config, settings.options);
+  EngineOptions least = settings.options;
+  least.max_tokens = 2 * least.page_tokens;
+  const int64_t workspace = PrefillWorkspaceBytes(config, least);
   const bool weights_fit = room.weight_bytes < *room.available_bytes;
   return {
       Code::kExhausted,
       fmt::format("memory: expected room for weights ({}), prefill workspace ({}) and cache (two "
-                  "pages: {}), found {} available; use {}{}, or set --cache-bytes, such as 1G, "
-                  "to {}",
+                  "pages: {}), found {} available; use {}, or set --cache-bytes, such as 1G, to {}",
                   MemoryText(room.weight_bytes), MemoryText(workspace),
                   MemoryText(2 * settings.cache_spec.bytes_per_page()),
                   MemoryText(*room.available_bytes), SmallerModel(config),
-                  weights_fit ? " or a smaller --context" : "",
                   weights_fit ? "take that much regardless"
                               : "go on with weights that are read from disk for every token")};
 }
@@ -93,11 +102,32 @@ int64_t PrefillWorkspaceTokens(int64_t max_tokens, int64_t max_sequences, int64_
   return std::min(std::max(8 * max_tokens, 4 * max_sequences * page_tokens), kMost);
 }
 
+int64_t ExpandedTokens(const EngineOptions& options) {
+  return std::min(options.prefill_workspace_tokens, options.max_tokens);
+}
+
 int64_t PrefillWorkspaceBytes(const ModelConfig& config, const EngineOptions& options) {
   const MlaDims& dims = config.mla;
   const int64_t expanded = dims.h * (dims.n + dims.v) + 2 * dims.latent();
-  const int64_t tokens = std::min(options.prefill_workspace_tokens, options.max_tokens);
-  return tokens * expanded * SizeOf(DType::kF32);
+  return ExpandedTokens(options) * expanded * SizeOf(DType::kF32);
+}
+
+int64_t LargestContext(const ModelConfig& config, const EngineOptions& options,
+                       const CacheSpec& cache, int64_t free_bytes) {
+  EngineOptions tried = options;
+  const auto fits = [&](int64_t pages) {
+    tried.max_tokens = std::min(options.max_tokens, pages * options.page_tokens);
+    return pages * cache.bytes_per_page() <= CacheRoom(config, tried, free_bytes);
+  };
+  int64_t pages = 0;  // fit
+  for (int64_t beyond = CeilDiv(options.max_tokens, options.page_tokens) + 1; beyond - pages > 1;) {
+    const int64_t middle = pages + (beyond - pages) / 2;
+    if (fits(middle))
+      pages = middle;
+    else
+      beyond = middle;
+  }
+  return std::min(options.max_tokens, pages * options.page_tokens);
 }
 
 int64_t StepWorkspaceBytes(const ModelConfig& config, const EngineOptions& options) {
@@ -211,7 +241,7 @@ Result<Settings> ResolveOptions(const EngineOptions& options, const ModelConfig&
   if (o.prefill_workspace_tokens == 0)
     o.prefill_workspace_tokens =
         PrefillWorkspaceTokens(o.max_tokens, o.max_sequences, o.page_tokens);
-  if (options.cache_bytes == 0) o.cache_bytes = DefaultCacheBytes(config, out, room.free_bytes());
+  if (options.cache_bytes == 0) SizeByDefault(config, room.free_bytes(), &out);
 
   const int64_t page_bytes = out.cache_spec.bytes_per_page();
   out.pages = o.cache_bytes / page_bytes;

@@ -55,7 +55,7 @@ struct MemoryRoom {
   int64_t free_bytes() const { return (available_bytes.value_or(0) - weight_bytes) / processes; }
 };
 
-// `room` is used where options.cache_bytes is 0. `share`: of the weights, if this is one of several ranks.
+// `room` is used where options.cache_bytes is 0: if the context does not fit, it becomes LargestContext. `share`: of the weights, if this is one of several ranks.
 // Errors: of EngineOptions::Validate; kInvalidArgument for values that do not go together;
 // kExhausted when fewer than two pages fit; kUnavailable when the room is needed and unknown.
 [[nodiscard]] Result<Settings> ResolveOptions(const EngineOptions& options,
@@ -75,11 +75,19 @@ struct MemoryRoom {
 // sequence, but no more than 128 Ki tokens.
 int64_t PrefillWorkspaceTokens(int64_t max_tokens, int64_t max_sequences, int64_t page_tokens);
 
-// The memory for that workspace. Activations are a small part of a step's scratch memory, compared with
-// expanded keys and values. Sequences are expanded one after the other, so no more tokens count than
-// one sequence has.
-// `options`: filled in, as in Settings.
+// The cached tokens that are expanded at a time: prefill_workspace_tokens, but sequences are expanded
+// one after the other, so no more than one sequence has. `options`: filled in, as in Settings.
+int64_t ExpandedTokens(const EngineOptions& options);
+
+// The memory for them. Activations are a small part of a step's scratch memory, compared with
+// expanded keys and values.
 int64_t PrefillWorkspaceBytes(const ModelConfig& config, const EngineOptions& options);
+
+// The longest sequence whose cached tokens and prefill workspace fit in `free_bytes`, as Latte chooses it
+// by default: a multiple of a page, or options.max_tokens; 0 if not even a page fits.
+// `options`: max_tokens and prefill_workspace_tokens filled in.
+int64_t LargestContext(const ModelConfig& config, const EngineOptions& options,
+                       const CacheSpec& cache, int64_t free_bytes);
 
 // At least as much as the scratch memory of a step, with activations: for Workspace::Reserve.
 int64_t StepWorkspaceBytes(const ModelConfig& config, const EngineOptions& options);

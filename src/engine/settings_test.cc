@@ -43,6 +43,30 @@ TEST_F(SettingsTest, CacheTakesWhatWeightsAndWorkspaceLeave) {
               static_cast<double>(page));
 }
 
+// Nothing is left of the memory that a longer context could use, and that context fits when asked for.
+TEST_F(SettingsTest, TheLongestContextThatFitsIsTakenWhereTheModelsDoesNot) {
+  auto config = LoadModelConfig(std::string(LATTE_SOURCE_DIR) + "/tests/data/configs/v2_lite.json");
+  ASSERT_TRUE(config) << ToString(config.error());
+  config_ = std::move(*config);
+  options_ = EngineOptions();
+  const MemoryRoom room{19'500'000'000, 16'150'000'000};
+  const auto found = With(room);
+  ASSERT_TRUE(found) << ToString(found.error());
+  const int64_t context = found->options.max_tokens;
+  EXPECT_LT(context, config_.max_position);
+  EXPECT_GT(context, 60'000);
+  const int64_t used = found->options.cache_bytes + PrefillWorkspaceBytes(config_, found->options);
+  EXPECT_LE(used, room.free_bytes());
+  EXPECT_GT(used, room.free_bytes() * 93 / 100);  // a tenth of the cache's room is put aside
+
+  options_.max_tokens = context;
+  const auto asked = With(room);
+  ASSERT_TRUE(asked) << ToString(asked.error());
+  EXPECT_EQ(asked->options.max_tokens, context);
+  options_.max_tokens = context + options_.page_tokens;
+  EXPECT_EQ(With(room)->options.max_tokens, context);
+}
+
 TEST_F(SettingsTest, AModelThatLeavesNoRoomIsSaidToBeTooLarge) {
   const std::string text = Refusal({24 * kGb, 31 * kGb});
   ExpectWords(text, {"31.00 GB", "24.00 GB", "latte quantize", "--cache-bytes", "from disk"});
@@ -53,7 +77,8 @@ TEST_F(SettingsTest, AModelThatLeavesNoRoomIsSaidToBeTooLarge) {
 
 TEST_F(SettingsTest, AlmostNoRoomIsNoneToo) {
   ExpectWords(Refusal({24 * kGb, 24 * kGb}), {"24.00 GB", "latte quantize"});
-  ExpectWords(Refusal({24 * kGb, 24 * kGb - 1000}), {"24.00 GB", "--context"});
+  ExpectWords(Refusal({24 * kGb, 24 * kGb - 1000}),
+              {"24.00 GB", "prefill workspace (0.", "--cache-bytes"});
   ExpectWords(Refusal({0, 1000}), {"0.00 MB", "latte quantize"});
 }
 

@@ -27,14 +27,17 @@ std::string Grouped(int64_t number) {
 
 std::string ContextText(const MemoryPlan& plan) {
   const std::string tokens = Grouped(plan.max_tokens);
-  const int64_t wanted = plan.asked_tokens > 0 ? plan.asked_tokens : plan.model_tokens;
+  if (plan.max_tokens == plan.model_tokens && plan.asked_tokens > plan.model_tokens)
+    return fmt::format("{} tokens, the model's; {} were asked for", tokens,
+                       Grouped(plan.asked_tokens));
+  const int64_t wanted = plan.wanted_tokens();
   if (plan.max_tokens >= wanted) return tokens + " tokens";
-  if (plan.max_tokens == plan.model_tokens)
-    return fmt::format("{} tokens, the model's; {} were asked for", tokens, Grouped(wanted));
-  return fmt::format(
-      "{} tokens, all that the cache holds; {} need --cache-bytes {}", tokens,
-      Grouped(std::min(wanted, plan.model_tokens)),
-      CeilDiv(std::min(wanted, plan.model_tokens), plan.page_tokens) * plan.page_bytes);
+  const int64_t cache = CeilDiv(wanted, plan.page_tokens) * plan.page_bytes;
+  const int64_t total = plan.weight_bytes + plan.processes * (plan.wanted_workspace_bytes + cache);
+  const bool fits = !plan.available_bytes || total <= *plan.available_bytes;
+  return fmt::format("{} tokens, all that the cache holds; {} need --cache-bytes {}{}", tokens,
+                     Grouped(wanted), cache,
+                     fits ? "" : fmt::format(" and {} of memory", MemoryText(total)));
 }
 
 std::string SequencesText(const MemoryPlan& plan) {
@@ -50,6 +53,10 @@ std::string SequencesText(const MemoryPlan& plan) {
 std::optional<int64_t> MemoryPlan::left_bytes() const {
   if (!available_bytes) return std::nullopt;
   return *available_bytes - total_bytes();
+}
+
+int64_t MemoryPlan::wanted_tokens() const {
+  return asked_tokens > 0 ? std::min(asked_tokens, model_tokens) : model_tokens;
 }
 
 int64_t MemoryPlan::Sequences(int64_t tokens) const {

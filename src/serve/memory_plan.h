@@ -10,15 +10,16 @@ namespace latte {
 struct MemoryPlan {
   std::optional<int64_t> available_bytes;  // before loading; none: unknown
   int64_t weight_bytes = 0;
-  int64_t workspace_bytes = 0;  // of prefill
-  int64_t workspace_tokens = 0;
-  int64_t page_bytes = 0;  // over all layers
+  int64_t workspace_bytes = 0;   // of prefill
+  int64_t workspace_tokens = 0;  // that it holds
+  int64_t page_bytes = 0;        // over all layers
   int64_t page_tokens = 0;
   int64_t pages = 0;
-  int64_t max_tokens = 0;     // of the longest sequence
-  int64_t model_tokens = 0;   // the model's context
-  int64_t asked_tokens = 0;   // --context; 0: the model's context
-  int64_t max_sequences = 0;  // at once, whatever their length
+  int64_t max_tokens = 0;              // of the longest sequence
+  int64_t model_tokens = 0;            // the model's context
+  int64_t asked_tokens = 0;            // --context; 0: the model's context
+  int64_t wanted_workspace_bytes = 0;  // if the longest sequence had wanted_tokens()
+  int64_t max_sequences = 0;           // at once, whatever their length
   std::string cache_dtype;
   int64_t processes = 1;  // that share the weights; each has a workspace and a cache
 
@@ -26,6 +27,8 @@ struct MemoryPlan {
   int64_t total_bytes() const {
     return weight_bytes + processes * (workspace_bytes + cache_bytes());
   }
+  // The longest sequence that was asked for, as far as the model can have it.
+  int64_t wanted_tokens() const;
   // What remains of the available memory; negative: what is missing. None: unknown.
   std::optional<int64_t> left_bytes() const;
   // Sequences of so many tokens that run at once, without shared prefixes.

@@ -62,6 +62,12 @@ TEST(MemoryPlan, ContextThatIsShorterThanAskedForSaysWhy) {
   EXPECT_NE(MemoryPlanText(plan).find(
                 "6,400 tokens, all that the cache holds; 131,072 need --cache-bytes 2048000000\n"),
             std::string::npos);
+  // The advice alone would be refused.
+  plan.wanted_workspace_bytes = 4'000'000'000;
+  EXPECT_NE(
+      MemoryPlanText(plan).find("131,072 need --cache-bytes 2048000000 and 10.05 GB of memory\n"),
+      std::string::npos)
+      << MemoryPlanText(plan);
 }
 
 TEST(MemoryPlan, MissingAndUnknownMemory) {

@@ -88,7 +88,7 @@ class Batch(unittest.TestCase):
         done = self.run_batch()
         self.assertIn(f"{len(BAD)} of them failed", done.stderr)
         self.assertIn("cache: 1310 pages", done.stderr)
-        self.assertIn("prefill workspace: 32768 tokens", done.stderr)
+        self.assertIn("prefill workspace: 4096 tokens", done.stderr)
         results = self.results()
         self.assertEqual(set(results), {json.loads(text)["custom_id"] for text in GOOD} | set(BAD))
         for custom_id, result in results.items():
