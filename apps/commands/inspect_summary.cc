@@ -71,13 +71,12 @@ class Summary {
                                         : "the format " + format);
   }
 
-  int64_t CachePerToken() const {
-    return Int("mla_bytes_per_token") + Int("index_key_bytes_per_token");
-  }
+  int64_t CachePerToken() const { return Int("cache_bytes_per_token"); }
 
   void AddCache() {
-    Line("cache", fmt::format("{} per token in bf16; keys and values of all heads would take {}",
-                              BytesText(CachePerToken()), BytesText(Int("mha_bytes_per_token"))));
+    Line("cache",
+         fmt::format("{} per token in bf16; keys and values of all heads would take {}",
+                     BytesText(CachePerToken()), BytesText(Int("decompressed_bytes_per_token"))));
   }
 
   // Weights and cache of one sequence, for two lengths.
@@ -89,7 +88,9 @@ class Summary {
                                  BytesText(weights + tokens * CachePerToken()), Thousands(tokens)));
     }
     const int64_t largest = Int("largest_context_here");
-    Line("here", fmt::format("{} of memory: {}", BytesText(Int("machine_memory_bytes")),
+    Line("here", fmt::format("{} of {} of memory are available: {}",
+                             BytesText(Int("available_memory_bytes")),
+                             BytesText(Int("machine_memory_bytes")),
                              largest == 0 ? "the model does not fit"
                                           : fmt::format("room for about {} tokens of context",
                                                         Thousands(largest))));

@@ -13,6 +13,8 @@
 #include "src/chat/prompt.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/safetensors/safetensors.h"
+#include "src/checkpoint/weight_memory.h"
+#include "src/engine/settings.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
@@ -50,10 +52,11 @@ bool HoldsWeights(const std::string& path) {
 struct StoredWeights {
   int64_t bytes = 0;
   std::string dtype;  // of most bytes
+  MemoryRoom room;    // with all files
 };
 
 // Null for a config alone.
-Result<std::optional<StoredWeights>> Stored(const std::string& path) {
+Result<std::optional<StoredWeights>> Stored(const std::string& path, const ModelConfig& config) {
   if (!HoldsWeights(path)) return std::nullopt;
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
   StoredWeights out;
@@ -63,6 +66,7 @@ Result<std::optional<StoredWeights>> Stored(const std::string& path) {
     const int64_t sum = bytes[tensor.dtype_name] += tensor.bytes;
     if (sum >= bytes[out.dtype]) out.dtype = tensor.dtype_name;
   }
+  out.room = {MemoryForWeights(config, checkpoint), WeightMemory(checkpoint)};
   return out;
 }
 
@@ -104,12 +108,20 @@ int64_t IndexedLayers(const ModelConfig& config) {
   return count;
 }
 
-// The number of cached tokens that fit in memory together with the weights. A tenth of the memory
-// is left for everything else.
-int64_t LargestContext(const ModelConfig& config, int64_t memory_bytes, int64_t weight_bytes,
-                       int64_t cache_bytes) {
-  const int64_t room = memory_bytes / 10 * 9 - weight_bytes;
-  return std::clamp<int64_t>(room / cache_bytes, 0, config.max_position);
+// The cache of an engine with its default options.
+CacheSpec DefaultCache(const ModelConfig& config) {
+  CacheSpec out = CacheSpecFor(config, AttentionMode::kAuto, CacheDType::Plain(DType::kBF16),
+                               EngineOptions().page_tokens);
+  out.layers += config.mtp_layers;
+  return out;
+}
+
+// The context that such an engine has here if none is asked for.
+int64_t DefaultContext(const ModelConfig& config, const CacheSpec& cache, const MemoryRoom& room) {
+  EngineOptions options = {.max_tokens = config.max_position};
+  options.prefill_workspace_tokens =
+      PrefillWorkspaceTokens(options.max_tokens, options.max_sequences, options.page_tokens);
+  return LargestContext(config, options, cache, room.free_bytes());
 }
 
 // Adds the kernels of an op and marks the one that runs `shape`.
@@ -166,14 +178,13 @@ constexpr WeightKind kWeightKinds[] = {{"bf16 · bf16", DType::kBF16, DType::kBF
 }  // namespace
 
 Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config) {
-  LATTE_ASSIGN_OR_RETURN(const std::optional<StoredWeights> stored, Stored(path));
+  LATTE_ASSIGN_OR_RETURN(const std::optional<StoredWeights> stored, Stored(path, config));
   const ParamCount params = CountParams(config);
   const CacheBytes cache = CacheBytesPerToken(config, DType::kBF16);
   const int64_t bf16_bytes = (params.total() + params.mtp) * SizeOf(DType::kBF16);
   const int64_t weight_bytes = stored ? stored->bytes : bf16_bytes;
-  const int64_t memory_bytes = TotalMemory().value_or(0);
-  const int64_t context =
-      LargestContext(config, memory_bytes, weight_bytes, cache.mla + cache.index_keys);
+  const MemoryRoom room = stored ? stored->room : MemoryRoom{AvailableMemory(), weight_bytes};
+  const CacheSpec cached = DefaultCache(config);
   JsonOut out = {{"architecture", config.architecture},
                  {"model_type", config.model_type},
                  {"layers", config.layers},
@@ -196,10 +207,14 @@ Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config)
                  {"index_key_bytes_per_token", cache.index_keys},
                  {"mha_bytes_per_token", cache.mha},
                  {"gqa8_bytes_per_token", cache.gqa8},
+                 {"cache_bytes_per_token", cached.bytes_per_token()},
+                 {"decompressed_bytes_per_token",
+                  config.mla.expanded() * cached.layers * SizeOf(DType::kBF16)},
                  {"mha_over_mla", static_cast<double>(cache.mha) / static_cast<double>(cache.mla)},
                  {"caveats", UnusedFeatures(config)},
-                 {"machine_memory_bytes", memory_bytes},
-                 {"largest_context_here", context}};
+                 {"machine_memory_bytes", TotalMemory().value_or(0)},
+                 {"available_memory_bytes", room.available_bytes.value_or(0)},
+                 {"largest_context_here", DefaultContext(config, cached, room)}};
   AddChat(path, config, out);
   return out;
 }

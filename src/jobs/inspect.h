@@ -13,7 +13,8 @@
 namespace latte {
 
 // Architecture, parameters, bytes by component, cache bytes per token compared with MHA and GQA,
-// format of weights and of chats, and the longest context that fits in memory (of the machine, or of its control group). `path`: a
+// format of weights and of chats, and the longest context that fits in the memory which is available. The cache per token is that of
+// an engine with default options, with the layers that draft tokens. `path`: a
 // checkpoint folder, or a config.json alone (sizes are then for bf16); `config`: its configuration.
 // Errors: of Checkpoint::Open if the folder holds weights.
 [[nodiscard]] Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config);

@@ -195,6 +195,14 @@ class Tokenize(unittest.TestCase):
 
 
 class Inspect(unittest.TestCase):
+    def test_the_cache_is_that_of_a_run(self):
+        out = json.loads(latte("inspect", "tiny", "--json").stdout)
+        stats = json.loads(latte("run", "-p", "Once", "-n", 1, "--json").stdout)["stats"]
+        for key in ("cache_bytes_per_token", "decompressed_bytes_per_token"):
+            self.assertEqual(out[key], stats[key])
+        text = latte("inspect", "tiny").stdout
+        self.assertIn(f"{stats['cache_bytes_per_token']} B per token", text)
+
     def test_published_configs_by_config_alone(self):
         expected = {"v2_lite": (15.706e9, 31104), "v2": (235.74e9, 69120), "v3": (671.03e9, 70272),
                     "moonlight": (15.96e9, 31104)}

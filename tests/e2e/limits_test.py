@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -121,6 +122,7 @@ class Memory(unittest.TestCase):
         with group_of("memory", 100 * MIB) as group:
             report = json.loads(latte("inspect", "tiny", "--json", group=group).stdout)
         self.assertEqual(report["machine_memory_bytes"], 100 * MIB)
+        self.assertLess(report["available_memory_bytes"], 100 * MIB)
 
     def test_the_cache_fits_the_group_whether_or_not_weights_were_read_before(self):
         with tempfile.TemporaryDirectory() as folder, group_of("memory", 150 * MIB) as group:
@@ -162,6 +164,52 @@ def large_model(folder, more_bytes):
     file.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size:])
     os.truncate(file, 8 + len(text) + end + more_bytes)
     return model
+
+
+class AddressSpace(unittest.TestCase):
+    """`ulimit -v` counts mapped weights as soon as they are mapped: they need no second room."""
+
+    LIMIT = 3 << 30
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.model = large_model(folder.name, 2 << 30)
+
+    def limited(self, *args):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (self.LIMIT, self.LIMIT))
+        return subprocess.run(command(args, None), input="", text=True, capture_output=True, timeout=300,
+                              preexec_fn=limit)
+
+    def test_weights_that_fit_are_not_said_to_be_too_large(self):
+        report = self.limited("inspect", self.model, "--json")
+        self.assertEqual((report.returncode, report.stderr), (0, ""))
+        available = json.loads(report.stdout)["available_memory_bytes"]
+        self.assertLess(available, self.LIMIT)
+        self.assertGreater(available, 2.2 * (1 << 30))
+        done = self.limited("run", "-m", self.model, "-p", "Once", "-n", 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("warning", done.stderr)
+
+    def test_the_plan_of_the_server_counts_them_once(self):
+        done = self.limited("serve", self.model, "--dry-run", "--json", "--max-sequences", 1)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = json.loads(done.stdout)
+        self.assertGreater(plan["available_bytes"], 2.2 * (1 << 30))
+        self.assertEqual(plan["max_tokens"], plan["model_tokens"])
+
+    def test_the_context_is_what_fits(self):
+        config = self.model / "config.json"
+        longer = json.loads(config.read_text()) | {"max_position_embeddings": 1 << 24}
+        config.write_text(json.dumps(longer))
+        done = self.limited("serve", self.model, "--dry-run", "--json")
+        plan = json.loads(done.stdout)
+        self.assertGreater(plan["max_tokens"], 1 << 18)
+        self.assertLess(plan["left_bytes"], 0.15 * (1 << 30))
+        here = json.loads(self.limited("inspect", self.model, "--json").stdout)["largest_context_here"]
+        self.assertAlmostEqual(here / plan["max_tokens"], 1, delta=0.05)
+        done = self.limited("chat", "-m", self.model, "-p", "Once", "-n", 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class LargeModel(unittest.TestCase):

@@ -22,7 +22,7 @@ ATTENTION = ["auto", "decompressed", "latent", "absorbed"]
 CACHES = ["bf16", "f16", "f32", "fp8", "fp8-dense", "int8", "q6"]
 STORY = "Once upon a time, a brave duck named Wendy lived in"
 OUT = "{out}"  # stands for a path that the case may write to
-VARYING = re.compile(r'"(created|[a-z_]*_per_s|[a-z_]*_s|cached_tokens|machine_memory_bytes|largest_context_here)": ?[^,}\n]*')
+VARYING = re.compile(r'"(created|[a-z_]*_per_s|[a-z_]*_s|cached_tokens|machine_memory_bytes|available_memory_bytes|largest_context_here)": ?[^,}\n]*')
 
 
 def ids(count, vocabulary=2000):
