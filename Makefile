@@ -44,6 +44,7 @@ run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=…
 	@$(MAKE) --no-print-directory setup
 	@cmake --build --preset release --target latte
 	$(LATTE) run "$$MODEL" -p "$$PROMPT" --seed 0 $(ARGS)
+	@echo "Latte: $(LATTE) works; docs/start.md leads to a real model and a server." >&2
 
 tests: setup
 	$(INSTALL) mpi test grammar
