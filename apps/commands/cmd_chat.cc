@@ -145,6 +145,16 @@ Result<int64_t> ContextFor(int64_t asked, int64_t max_position) {
   return context;
 }
 
+// `context`, or what of it fits in memory. Where weights leave no memory, a chat of usual length is
+// possible still: the user has been warned that they are read from disk.
+int64_t FittingContext(const Settings& settings, const OpenedModel& opened, int64_t context) {
+  constexpr int64_t kLeast = 4096;
+  if (!opened.room.available_bytes) return context;
+  const int64_t fits = LargestContext(opened.model->config(), settings.options, settings.cache_spec,
+                                      opened.room.free_bytes());
+  return std::min(context, std::max(fits, kLeast));
+}
+
 Status LocalChat(const ChatFlags& flags, const Message& message) {
   for (const auto& [name, flag] : flags.of_server)
     if (flag.given() && name != "--model")
@@ -157,12 +167,16 @@ Status LocalChat(const ChatFlags& flags, const Message& message) {
   LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder builder,
                          ChatPromptBuilder::Create(tokenizer, opened.model->config()));
   for (const std::string& caveat : builder.UnusedFeatures()) Note("latte: warning: " + caveat);
-  LATTE_ASSIGN_OR_RETURN(const int64_t context,
+  LATTE_ASSIGN_OR_RETURN(int64_t context,
                          ContextFor(options.max_tokens, opened.model->config().max_position));
   options.prefix_cache = true;  // the prompt of a turn begins with the earlier turns
   LATTE_ASSIGN_OR_RETURN(
-      const Settings engine_settings,
+      Settings engine_settings,
       ResolveOptionsForOne(options, opened.model->config(), opened.machine, context));
+  if (options.max_tokens == 0) {
+    context = FittingContext(engine_settings, opened, context);
+    engine_settings.SizeForOne(context);
+  }
   WarnAboutRates(engine_settings.rates_warning);
   WarnIfDense(opened.model->config(), engine_settings.attention);
   LATTE_ASSIGN_OR_RETURN(const Signals signals, Signals::Catch(flags));
