@@ -5,10 +5,17 @@
 namespace latte {
 
 Workers::Workers(int threads, size_t most_waiting) : most_waiting_(most_waiting) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
+  } catch (...) {  // no more threads: those that run must be joined before they are destroyed
+    Stop();
+    throw;
+  }
 }
 
-Workers::~Workers() {
+Workers::~Workers() { Stop(); }
+
+void Workers::Stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -28,6 +28,7 @@ class Workers {
 
  private:
   void Loop();
+  void Stop();
 
   const size_t most_waiting_;
   mutable std::mutex mutex_;
