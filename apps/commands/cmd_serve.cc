@@ -43,7 +43,7 @@ void Say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 struct Chosen {
   EngineOptions engine;
   ServeOptions serve;
-  bool drawn_seed = false;  // serve.seed is random: no flag, variable or file sets it
+  bool drawn_seed = false;  // serve.seed is random
 };
 
 // Seeds made of `first` and the number of earlier calls. Thread-safe.
@@ -176,9 +176,9 @@ Result<Chosen> Choose(const ServeFlags& flags, const ConfigFile& file) {
   return out;
 }
 
-// Without --seed, every request without a seed gets another one.
-void DrawSeedIfNone(const ServeFlags& flags, const ConfigFile& file, Chosen* chosen) {
-  if (flags.dry_run || !flags.serve.SourceOf(FieldOf<ServeOptions>("seed"), file).empty()) return;
+// With the seed -1, every request without a seed gets another one.
+void DrawSeedIfNone(Chosen* chosen) {
+  if (chosen->serve.seed >= 0) return;
   chosen->serve.seed = static_cast<int64_t>(DrawSeed());
   chosen->drawn_seed = true;
   if (PrintsNotes())
@@ -194,7 +194,7 @@ Status ServeCommand(const ServeFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(Chosen chosen, Choose(flags, file));
   if (flags.print_config) return PrintConfig(flags, file, chosen);
   LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(chosen.engine.model));
-  DrawSeedIfNone(flags, file, &chosen);
+  if (!flags.dry_run) DrawSeedIfNone(&chosen);
   const Result<MemoryPlan> plan = PlanEngine(chosen.engine, files);
   if (flags.dry_run) return DryRun(plan, flags.json);
   if (!plan) return tl::unexpected(plan.error());

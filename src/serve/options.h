@@ -20,7 +20,7 @@ struct ServeOptions {
   // API
   std::vector<std::string> served_model_name;
   std::string chat_template = "";  // path of a file
-  int64_t seed = 0;
+  int64_t seed = -1;
   int max_logprobs = 20;
   // Access
   std::vector<std::string> api_key;
@@ -105,8 +105,7 @@ void ServeOptions::VisitFields(Visit&& visit) {
   visit(
       Field{.name = "seed",
             .help = "seed of requests that give none; -1: another one for each of them",
-            .range = {0, kManyBytes},
-            .fallback = "another one for each request",
+            .range = {-1, kManyBytes},
             .flag = "-s,--seed"},
       [](auto& o) -> auto& { return o.seed; });
   visit(

@@ -127,6 +127,8 @@ constexpr Alias kAliases[] = {
      kAll},
     {"--mlock,--no-mmap,--mmap", "llama.cpp", kNone, kIgnored, "", nullptr, kMapped, kAll},
     {"--load-mode", "llama.cpp", kOne, kIgnored, "", nullptr, kMapped, kAll},
+    {"--seed,-s,--random-seed", "SGLang, llama.cpp", kOne, kFlag, "--seed", nullptr,
+     "-1: another one for each request", AliasScope::kServe},
     {"--seed,-s,--random-seed", "SGLang, llama.cpp", kOne, kFlag, "--seed", ConvertSeed,
      "-1: a random one", kAll},
     // Requests

@@ -1,6 +1,7 @@
 #include "apps/flags/aliases/aliases.h"
 
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -32,11 +33,11 @@ CommandInfo CommandFor(const Alias& alias) {
 
 // A name may stand for one flag in all commands and be refused where that is missing.
 TEST(Aliases, NamesAreUniqueAndLookLikeFlags) {
-  std::set<std::pair<std::string_view, std::string_view>> seen;
+  std::set<std::tuple<std::string_view, std::string_view, AliasScope>> seen;
   for (const Alias& alias : Aliases()) {
     ASSERT_FALSE(NamesOf(alias).empty());
     for (const std::string_view name : NamesOf(alias)) {
-      EXPECT_TRUE(seen.insert({name, alias.flag}).second) << name;
+      EXPECT_TRUE(seen.insert({name, alias.flag, alias.scope}).second) << name;
       EXPECT_TRUE(name.starts_with('-')) << name;
       EXPECT_EQ(name.find_first_of(" _=,"), std::string_view::npos) << name;
     }

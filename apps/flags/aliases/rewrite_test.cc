@@ -92,12 +92,14 @@ TEST(Rewrite, MaxTokensIsTheContextWhereThereIsNoLengthOfAnswers) {
 
 TEST(Rewrite, MinusOneIsARandomSeed) {
   const auto seed = [] {
-    const Words got = Args({"--seed", "-1"});
+    const Words got = Rewritten({"--seed", "-1"}, "run").words;
     return got.size() == 2 && got[0] == "--seed" ? got[1] : "none";
   };
   const std::string first = seed();
   EXPECT_EQ(first.find_first_not_of("0123456789"), std::string::npos) << first;
   EXPECT_NE(first, seed());
+  for (const char* name : {"--seed", "-s", "--random-seed"})  // serve takes it: one per request
+    EXPECT_EQ(Args({name, "-1"}), Words{"--seed=-1"}) << name;
   EXPECT_EQ(Args({"-s", "7"}), (Words{"--seed", "7"}));
 }
 

@@ -1,10 +1,13 @@
 #include "src/chat/tools/tool_grammar.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "src/base/json_out.h"
 #include "src/grammar/grammar.h"
@@ -89,9 +92,10 @@ class CallsWriter {
   JsonOut Text(std::string_view text) const { return splitter_.Text(text); }
   Result<JsonOut> Call(const ToolFunction& function) const;
   JsonOut JsonCall(const ToolFunction& function, JsonOut arguments) const;
-  Result<JsonOut> Parameters(const JsonOut& schema) const;
-  Result<JsonOut> Parameter(const std::string& name, const JsonOut& schema,
-                            const JsonOut& root) const;
+  Result<JsonOut> Parameters(const JsonOut& schema, bool strict) const;
+  Result<JsonOut> Parameter(const std::string& name, const JsonOut& schema, const JsonOut& root,
+                            bool strict) const;
+  Result<JsonOut> Value(const std::string& name, const JsonOut& schema, const JsonOut& root) const;
   bool has_parameters() const { return !SyntaxOf(format_).parameter_begin.empty(); }
 
   ToolFormat format_;
@@ -131,40 +135,92 @@ JsonOut CallsWriter::JsonCall(const ToolFunction& function, JsonOut arguments) c
   }
 }
 
-// A value of type string is written without quotes.
-Result<JsonOut> CallsWriter::Parameter(const std::string& name, const JsonOut& schema,
-                                       const JsonOut& root) const {
-  const bool is_text = schema.is_object() && schema.value("type", JsonOut()) == "string";
-  const bool is_glm = format_ == ToolFormat::kGlm;
+bool IsText(const JsonOut& schema) {
+  return schema.is_object() && schema.value("type", JsonOut()) == "string";
+}
+
+// Refuses the keys of `schema` that are neither annotations nor in `enforced`.
+Status CheckKeys(const JsonOut& schema, std::initializer_list<std::string_view> enforced,
+                 std::string_view what) {
+  constexpr std::string_view kAnnotations[] = {
+      "$comment",    "$defs",     "$id",        "$schema",     "$anchor",  "default",
+      "definitions", "type",      "deprecated", "description", "examples", "example",
+      "readOnly",    "writeOnly", "title",      "nullable"};
+  for (const auto& [key, value] : schema.items())
+    if (std::ranges::find(enforced, key) == enforced.end() &&
+        std::ranges::find(kAnnotations, key) == std::end(kAnnotations))
+      return Unsupported(fmt::format(
+          "parameters: '{}' of {} cannot be enforced in calls of this model; leave it out", key,
+          what));
+  return {};
+}
+
+// A value of type string is written without quotes, up to the mark at its end.
+Status CheckText(const std::string& name, const JsonOut& schema) {
+  return CheckKeys(schema, {"enum", "const"}, fmt::format("the text '{}'", name));
+}
+
+// A call lists parameters by name: nothing else of an object's schema is enforced.
+Status CheckObject(const JsonOut& schema) {
+  if (!schema.is_object() || schema.value("type", JsonOut("object")) != "object")
+    return Unsupported("parameters: expected a schema of type object");
+  LATTE_RETURN_IF_ERROR(
+      CheckKeys(schema, {"properties", "required", "additionalProperties"}, "the object"));
+  const JsonOut properties = schema.value("properties", JsonOut::object());
+  for (const JsonOut& name : schema.value("required", JsonOut::array()))
+    if (name.is_string() && !properties.contains(name.get<std::string>()))
+      return Unsupported(fmt::format("parameters: '{}' is required but has no schema in properties",
+                                     name.get<std::string>()));
+  return {};
+}
+
+// The value and the mark at its end.
+Result<JsonOut> CallsWriter::Value(const std::string& name, const JsonOut& schema,
+                                   const JsonOut& root) const {
   const std::string_view end = SyntaxOf(format_).value_end;
+  if (!IsText(schema)) {
+    JsonOut whole = schema.is_object() ? schema : JsonOut::object();
+    for (const char* key : {"$defs", "definitions"})
+      if (root.contains(key)) whole[key] = root[key];
+    LATTE_ASSIGN_OR_RETURN(std::string rules, RulesOfSchema(whole));
+    return Sequence({Rules(std::move(rules)), Text(end)});
+  }
+  LATTE_RETURN_IF_ERROR(CheckText(name, schema));
+  JsonOut allowed = schema.value("enum", JsonOut::array());
+  if (schema.contains("const")) allowed = JsonOut::array({schema["const"]});
+  Elements texts;
+  for (const JsonOut& text : allowed)
+    if (text.is_string()) texts.push_back(ConstString(text.get<std::string>()));
+  if (!texts.empty()) return Sequence({Choice(std::move(texts)), Text(end)});
+  if (schema.contains("enum") || schema.contains("const"))
+    return InvalidArgument("parameters: expected texts in the enum of " + name);
+  return splitter_.Until(end);
+}
+
+Result<JsonOut> CallsWriter::Parameter(const std::string& name, const JsonOut& schema,
+                                       const JsonOut& root, bool strict) const {
+  const bool is_glm = format_ == ToolFormat::kGlm;
   Elements out;
   if (is_glm) {
     out = {Text("<arg_key>"), ConstString(name), Text("</arg_key>"), Optional(ConstString("\n")),
            Text("<arg_value>")};
   } else {
     out = {Text("<｜DSML｜parameter name=\""),
-           ConstString(name + "\" string=\"" + (is_text ? "true" : "false") + "\">")};
+           ConstString(name + "\" string=\"" + (IsText(schema) ? "true" : "false") + "\">")};
   }
-  if (is_text && !schema.contains("enum")) {
-    out.push_back(splitter_.Until(end));
-  } else if (is_text) {
-    Elements texts;
-    for (const JsonOut& text : schema["enum"])
-      if (text.is_string()) texts.push_back(ConstString(text.get<std::string>()));
-    if (texts.empty()) return InvalidArgument("parameters: expected texts in the enum of " + name);
-    out.insert(out.end(), {Choice(std::move(texts)), Text(end)});
-  } else {
-    JsonOut whole = schema.is_object() ? schema : JsonOut::object();
-    for (const char* key : {"$defs", "definitions"})
-      if (root.contains(key)) whole[key] = root[key];
-    LATTE_ASSIGN_OR_RETURN(std::string rules, RulesOfSchema(whole));
-    out.insert(out.end(), {Rules(std::move(rules)), Text(end)});
-  }
+  Result<JsonOut> value = Value(name, schema, root);
+  if (!value && strict) return value;
+  out.push_back(value ? *std::move(value) : splitter_.Until(SyntaxOf(format_).value_end));
   out.push_back(is_glm ? Optional(ConstString("\n")) : ConstString("\n"));
   return Sequence(std::move(out));
 }
 
-Result<JsonOut> CallsWriter::Parameters(const JsonOut& schema) const {
+Result<JsonOut> CallsWriter::Parameters(const JsonOut& schema, bool strict) const {
+  if (strict) {
+    const Result<std::string> whole = RulesOfSchema(schema);  // it may hold what is ignored below
+    if (!whole) return tl::unexpected(whole.error());
+    LATTE_RETURN_IF_ERROR(CheckObject(schema));
+  }
   Elements out;
   std::set<std::string> required;
   if (schema.is_object() && schema.contains("required") && schema["required"].is_array())
@@ -172,7 +228,7 @@ Result<JsonOut> CallsWriter::Parameters(const JsonOut& schema) const {
       if (name.is_string()) required.insert(name.get<std::string>());
   if (schema.is_object() && schema.contains("properties") && schema["properties"].is_object())
     for (const auto& [name, property] : schema["properties"].items()) {
-      LATTE_ASSIGN_OR_RETURN(JsonOut parameter, Parameter(name, property, schema));
+      LATTE_ASSIGN_OR_RETURN(JsonOut parameter, Parameter(name, property, schema, strict));
       out.push_back(required.contains(name) ? std::move(parameter)
                                             : Optional(std::move(parameter)));
     }
@@ -187,14 +243,12 @@ Result<JsonOut> CallsWriter::Call(const ToolFunction& function) const {
     if (!rules) return tl::unexpected(rules.error());
     return JsonCall(function, Rules(*std::move(rules)));
   }
-  Result<JsonOut> parameters = Parameters(schema);
-  if (!parameters && function.strict) return parameters;
-  if (!parameters) parameters = Sequence({});
+  LATTE_ASSIGN_OR_RETURN(JsonOut parameters, Parameters(schema, function.strict));
   if (format_ == ToolFormat::kGlm)
     return Sequence({Text("<tool_call>"), ConstString(function.name), Optional(ConstString("\n")),
-                     *std::move(parameters), Text("</tool_call>")});
+                     std::move(parameters), Text("</tool_call>")});
   return Sequence({Text("<｜DSML｜invoke name=\""), ConstString(function.name + "\">\n"),
-                   *std::move(parameters), Text("</｜DSML｜invoke>\n")});
+                   std::move(parameters), Text("</｜DSML｜invoke>\n")});
 }
 
 Result<JsonOut> CallsWriter::Calls(std::span<const ToolFunction> functions, bool parallel) const {

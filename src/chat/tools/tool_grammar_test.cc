@@ -194,6 +194,41 @@ TEST_P(ToolGrammarTest, AStrictSchemaMustBeEnforceable) {
   }
 }
 
+// These formats write texts without quotes: constraints on them are refused if strict, else the text is free.
+TEST_P(ToolGrammarTest, ConstraintsOnTextsWithoutQuotes) {
+  constexpr const char* kRefused[] = {
+      R"({"type": "object", "properties": {"a": {"type": "string", "pattern": "^[A-Z]{3}$"}}})",
+      R"({"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}})",
+      R"({"type": "object", "properties": {"a": {"type": "string", "minLength": 9}}})",
+      R"({"type": "object", "properties": {"a": {"type": "string", "not": {"const": "x"}}}})",
+      R"({"type": "object", "properties": {}, "not": {}})",
+      R"({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["b"]})",
+      R"({"type": "object", "properties": {"a": {"type": "string"}}, "minProperties": 1})"};
+  for (const ToolFormat format : {ToolFormat::kGlm, ToolFormat::kDeepseekV32})
+    for (const std::string schema : kRefused) {
+      const auto strict =
+          CallsFormat(format, std::vector<ToolFunction>{{"f", schema, true}}, true, tokenizer_);
+      ASSERT_FALSE(strict) << Name(format) << schema;
+      EXPECT_EQ(strict.error().code, Code::kUnsupported) << strict.error().message;
+      EXPECT_TRUE(
+          CallsFormat(format, std::vector<ToolFunction>{{"f", schema, false}}, true, tokenizer_));
+    }
+  const std::vector<ToolFunction> free = {{"f", kRefused[0], false}};
+  EXPECT_TRUE(Matches(CallsFormat(ToolFormat::kGlm, free, true, tokenizer_).value(),
+                      "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>Paris</arg_value>\n"
+                      "</tool_call>"));
+  const std::vector<ToolFunction> fixed = {
+      {"f", R"({"type": "object", "properties": {"a": {"type": "string", "const": "x"}},
+                "required": ["a"], "additionalProperties": false})",
+       true}};
+  const JsonOut calls = CallsFormat(ToolFormat::kGlm, fixed, true, tokenizer_).value();
+  const auto call = [](const std::string& value) {
+    return "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>" + value + "</arg_value>\n</tool_call>";
+  };
+  EXPECT_TRUE(Matches(calls, call("x")));
+  EXPECT_FALSE(Matches(calls, call("y")));
+}
+
 TEST_P(ToolGrammarTest, TextUpToAMark) {
   const JsonOut until = TextUntil("</think>", tokenizer_);
   EXPECT_TRUE(Matches(until, "I < you </b> think</think>"));

@@ -3,6 +3,7 @@ Python's standard library and the openssl program."""
 import http.client
 import json
 import os
+import pathlib
 import signal
 import socket
 import ssl
@@ -29,7 +30,10 @@ class Life(unittest.TestCase):
 
     def test_requests_without_a_seed_differ_unless_the_server_has_one(self):
         body = {"prompt": "Once upon a time", "temperature": 1, "max_tokens": 20}
-        for flags, least, most in (((), 2, 4), (("--seed", "3"), 1, 1)):
+        printed = subprocess.run([LATTE, "serve", "tiny", "--print-config"], check=True, capture_output=True, text=True).stdout
+        config = pathlib.Path(self.folder) / "latte.toml"
+        config.write_text(printed)
+        for flags, least, most in (((), 2, 4), (("--seed", "-1"), 2, 4), (("--config", config), 2, 4), (("--seed", "3"), 1, 1)):
             with Server(LATTE, *flags) as server:
                 texts = {server.post(COMPLETIONS, body)[2]["choices"][0]["text"] for _ in range(4)}
                 self.assertTrue(least <= len(texts) <= most, texts)
