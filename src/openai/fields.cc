@@ -238,6 +238,15 @@ std::vector<std::string> FieldNames() {
   return names;
 }
 
+// "; did you mean …?", or who has the field of that name.
+std::string Suggestion(OpenAiEndpoint endpoint, const std::string& name) {
+  const std::vector<std::string> names = FieldNames();
+  if (std::ranges::find(names, name) == names.end()) return DidYouMean(name, names);
+  const bool is_chat = endpoint == OpenAiEndpoint::kChat;
+  return fmt::format("; {} has it",
+                     Url(is_chat ? OpenAiEndpoint::kCompletions : OpenAiEndpoint::kChat));
+}
+
 std::optional<Status> ReadField(OpenAiEndpoint endpoint, const std::string& name, const Json& value,
                                 OpenAiFields* fields) {
   if (const BodyField* field = FindField(endpoint, name)) return field->read(value, *fields);
@@ -262,8 +271,7 @@ Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body, OpenAiFields*
     if (!body.Find(name)) return {};  // null
     if (const auto read = ReadField(endpoint, name, value, fields)) return *read;
     return InvalidArgument(fmt::format("{}: {} has no such field here; leave it out{}",
-                                       value.path(), Url(endpoint),
-                                       DidYouMean(name, FieldNames())));
+                                       value.path(), Url(endpoint), Suggestion(endpoint, name)));
   });
 }
 

@@ -181,6 +181,16 @@ TEST(OpenAiRequest, ValuesThatChangeNothingAreAsGoodAsAbsent) {
             5);
 }
 
+TEST(OpenAiRequest, UnknownFieldsGetASuggestion) {
+  const auto message = [](OpenAiEndpoint endpoint, const std::string& members) {
+    const auto parsed = Parse(endpoint, members);
+    return parsed ? "" : parsed.error().message;
+  };
+  EXPECT_TRUE(message(kCompletions, R"("promt":"Once")").ends_with("did you mean prompt?"));
+  EXPECT_TRUE(message(kCompletions, kHi).ends_with("; /v1/chat/completions has it"));
+  EXPECT_TRUE(message(kChat, kHi + R"(,"prompt":"Once")").ends_with("; /v1/completions has it"));
+}
+
 TEST(OpenAiRequest, NullIsAbsentWhateverTheField) {
   for (const char* field : {"model",
                             "max_tokens",

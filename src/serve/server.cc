@@ -170,9 +170,17 @@ void Server::SayAddresses() const {
         "asks for a key");
 }
 
+// The address of a server on this machine that listens on all of its addresses.
+std::string AddressHere(std::string url) {
+  for (const auto& [all, here] : {std::pair("//0.0.0.0:", "//127.0.0.1:"), {"//[::]:", "//[::1]:"}})
+    if (const size_t at = url.find(all); at != std::string::npos)
+      return url.replace(at, std::string_view(all).size(), here);
+  return url;
+}
+
 // A request to copy.
 void Server::SayReady() const {
-  std::string url = http_->urls().front();
+  std::string url = AddressHere(http_->urls().front());
   std::string flags;
   const bool is_unix = url.starts_with("unix:");
   if (is_unix) {

@@ -38,6 +38,14 @@ class Life(unittest.TestCase):
                 texts = {server.post(COMPLETIONS, body)[2]["choices"][0]["text"] for _ in range(4)}
                 self.assertTrue(least <= len(texts) <= most, texts)
 
+    def test_the_request_to_copy_names_an_address_of_this_machine(self):
+        with Server(LATTE, "--host", "0.0.0.0") as server:
+            until(lambda: any("in a browser" in line for line in server.lines))
+            hints = [line for line in server.lines if "curl" in line or "in a browser" in line]
+            self.assertEqual(len(hints), 2, server.lines)
+            for hint in hints:
+                self.assertIn(f"http://127.0.0.1:{server.port}/", hint)
+
     def test_sigterm_lets_running_requests_end(self):
         with Server(LATTE) as server:
             connection, answer = server.stream(COMPLETIONS, {**LONG, "max_tokens": 300})
