@@ -64,8 +64,7 @@ struct Signals {
 // Shown where the user names no model.
 constexpr std::string_view kTinyHint =
     "No model is named, so this is tiny, which comes with Latte: it tells children's stories and "
-    "cannot "
-    "converse. latte pull downloads others, docs/start.md names some.";
+    "cannot converse. latte pull downloads others, docs/start.md names some.";
 
 using Message = std::optional<std::string>;
 

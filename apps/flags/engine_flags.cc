@@ -83,8 +83,6 @@ void WarnIfUnused(const StructFlags<EngineOptions>& flags, const ConfigFile& fil
                  source.c_str());
 }
 
-}  // namespace
-
 // The variable of --context had another name, which must not be ignored in silence.
 Status RefuseFormerVariable() {
   const auto is_set = [](const char* name) {
@@ -94,6 +92,8 @@ Status RefuseFormerVariable() {
   if (!is_set("LATTE_MAX_TOKENS") || is_set("LATTE_CONTEXT")) return {};
   return InvalidArgument("LATTE_MAX_TOKENS: expected LATTE_CONTEXT, its present name");
 }
+
+}  // namespace
 
 Result<EngineOptions> EngineFlags::Options(const std::string& model, const ConfigFile& file) const {
   LATTE_RETURN_IF_ERROR(RefuseFormerVariable());

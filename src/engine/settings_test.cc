@@ -43,7 +43,7 @@ TEST_F(SettingsTest, CacheTakesWhatWeightsAndWorkspaceLeave) {
               static_cast<double>(page));
 }
 
-// Nothing is left of the memory that a longer context could use, and that context fits when asked for.
+// The default context leaves no memory for a longer one, and fits as an explicit --context, too.
 TEST_F(SettingsTest, TheLongestContextThatFitsIsTakenWhereTheModelsDoesNot) {
   auto config = LoadModelConfig(std::string(LATTE_SOURCE_DIR) + "/tests/data/configs/v2_lite.json");
   ASSERT_TRUE(config) << ToString(config.error());

@@ -69,7 +69,7 @@ Status CheckSchema(const Json& schema) {
   for (const std::string_view alone : kAlone) {
     if (!schema.Find(alone)) continue;
     LATTE_RETURN_IF_ERROR(schema.ForEachMember([&](const std::string& key, const Json&) -> Status {
-      if (key == alone || IsIn(key, kAnnotations)) return {};
+      if (key == alone || IsAnnotation(key)) return {};
       return Unsupported(
           fmt::format("{}: '{}' next to '{}' cannot be enforced; move it into the "
                       "schemas of '{}'",
@@ -87,6 +87,8 @@ Status CheckSchema(const Json& schema) {
 }
 
 }  // namespace
+
+bool IsAnnotation(std::string_view keyword) { return IsIn(keyword, kAnnotations); }
 
 Status CheckGrammarSize(const Grammar& grammar) {
   const bool is_tag = grammar.syntax == GrammarSyntax::kStructuralTag;

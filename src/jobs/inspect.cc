@@ -116,7 +116,7 @@ CacheSpec DefaultCache(const ModelConfig& config) {
   return out;
 }
 
-// The context that such an engine has here if none is asked for.
+// The default context of such an engine on this machine.
 int64_t DefaultContext(const ModelConfig& config, const CacheSpec& cache, const MemoryRoom& room) {
   EngineOptions options = {.max_tokens = config.max_position};
   options.prefill_workspace_tokens =

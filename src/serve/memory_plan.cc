@@ -28,7 +28,7 @@ std::string Grouped(int64_t number) {
 std::string ContextText(const MemoryPlan& plan) {
   const std::string tokens = Grouped(plan.max_tokens);
   if (plan.max_tokens == plan.model_tokens && plan.asked_tokens > plan.model_tokens)
-    return fmt::format("{} tokens, the model's; {} were asked for", tokens,
+    return fmt::format("{} tokens, the model's limit; --context is {}", tokens,
                        Grouped(plan.asked_tokens));
   const int64_t wanted = plan.wanted_tokens();
   if (plan.max_tokens >= wanted) return tokens + " tokens";

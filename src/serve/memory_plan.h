@@ -27,7 +27,7 @@ struct MemoryPlan {
   int64_t total_bytes() const {
     return weight_bytes + processes * (workspace_bytes + cache_bytes());
   }
-  // The longest sequence that was asked for, as far as the model can have it.
+  // The context of --context or the model, but no longer than the model's.
   int64_t wanted_tokens() const;
   // What remains of the available memory; negative: what is missing. None: unknown.
   std::optional<int64_t> left_bytes() const;

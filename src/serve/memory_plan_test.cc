@@ -54,7 +54,7 @@ TEST(MemoryPlan, TextNamesEverything) {
 TEST(MemoryPlan, ContextThatIsShorterThanAskedForSaysWhy) {
   MemoryPlan plan = Plan();
   plan.model_tokens = plan.max_tokens = 2048;
-  EXPECT_NE(MemoryPlanText(plan).find("2,048 tokens, the model's; 131,072 were asked for\n"),
+  EXPECT_NE(MemoryPlanText(plan).find("2,048 tokens, the model's limit; --context is 131,072\n"),
             std::string::npos);
   plan = Plan();
   plan.pages = 100;

@@ -11,6 +11,7 @@
 
 #include "src/base/json_out.h"
 #include "src/grammar/grammar.h"
+#include "src/grammar/grammar_rules.h"
 
 namespace latte {
 namespace {
@@ -142,13 +143,8 @@ bool IsText(const JsonOut& schema) {
 // Refuses the keys of `schema` that are neither annotations nor in `enforced`.
 Status CheckKeys(const JsonOut& schema, std::initializer_list<std::string_view> enforced,
                  std::string_view what) {
-  constexpr std::string_view kAnnotations[] = {
-      "$comment",    "$defs",     "$id",        "$schema",     "$anchor",  "default",
-      "definitions", "type",      "deprecated", "description", "examples", "example",
-      "readOnly",    "writeOnly", "title",      "nullable"};
   for (const auto& [key, value] : schema.items())
-    if (std::ranges::find(enforced, key) == enforced.end() &&
-        std::ranges::find(kAnnotations, key) == std::end(kAnnotations))
+    if (std::ranges::find(enforced, key) == enforced.end() && !IsAnnotation(key))
       return Unsupported(fmt::format(
           "parameters: '{}' of {} cannot be enforced in calls of this model; leave it out", key,
           what));
