@@ -262,9 +262,10 @@ void Server::Restart(const Error& error) {
 }
 
 void Server::OnSignal() {
-  if (front_.state() == Front::State::kDraining) {
-    http_->Stop();
-    return;
+  if (front_.state() == Front::State::kDraining) {  // the second one
+    if (stop_at_) return http_->Stop();
+    generations_->FailAll({Code::kUnavailable, "the server is shutting down"});
+    return StopAfter(kFlushTime);
   }
   const bool loading = front_.state() == Front::State::kLoading;
   observer_->log().Info("shutting down", {{"running", static_cast<int64_t>(generations_->size())}});

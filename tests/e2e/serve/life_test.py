@@ -64,8 +64,11 @@ class Life(unittest.TestCase):
             server.process.send_signal(signal.SIGTERM)
             self.assertTrue(until(lambda: any("shutting down" in line for line in server.lines)))
             server.process.send_signal(signal.SIGTERM)
-            self.assertEqual(server.process.wait(30), 0)
+            got = list(events(answer))
             connection.close()
+            self.assertEqual(got[-1], "[DONE]")
+            self.assertIn("shutting down", got[-2]["error"]["message"])
+            self.assertEqual(server.process.wait(30), 0)
 
     def test_the_drain_timeout_ends_streams_with_an_error(self):
         with Server(LATTE, "--drain-timeout", "0.2") as server:
