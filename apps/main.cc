@@ -19,8 +19,8 @@
 #include "apps/reserves.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/screen.h"
+#include "src/base/files/map_guard.h"
 #include "src/base/limits/out_of_memory.h"
-#include "src/base/map_guard.h"
 
 namespace {
 

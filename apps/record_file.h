@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "src/base/files/output_file.h"
 #include "src/base/json_out_fwd.h"
-#include "src/base/output_file.h"
 
 namespace latte {
 

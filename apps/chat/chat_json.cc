@@ -10,7 +10,7 @@
 namespace latte {
 namespace {
 
-std::string_view FinishReason(ChatEnd end) {
+std::string_view ReasonOf(ChatEnd end) {
   switch (end) {
     case ChatEnd::kStop:
       return "stop";
@@ -26,7 +26,7 @@ std::string_view FinishReason(ChatEnd end) {
 JsonOut AnswerJson(const ChatAnswer& answer) {
   return {
       {"text", answer.text},
-      {"finish_reason", FinishReason(answer.end)},
+      {"finish_reason", ReasonOf(answer.end)},
       {"prompt_tokens", answer.prompt_tokens},
       {"cached_tokens", answer.reused_tokens},
       {"generated_tokens", answer.generated_tokens},

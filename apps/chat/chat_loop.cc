@@ -19,11 +19,12 @@
 #include "apps/terminal/screen.h"
 #include "apps/terminal/screen_text.h"
 #include "src/base/fields/suggest.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
 
-struct ChatCommand {
+struct SlashCommand {
   std::string_view name;
   std::string_view argument;
   std::string_view help;
@@ -31,34 +32,27 @@ struct ChatCommand {
 };
 
 constexpr std::array kCommands = {
-    ChatCommand{"/help", "", "this list", &ChatLoop::Help},
-    ChatCommand{"/reset", "", "clear the conversation", &ChatLoop::Reset},
-    ChatCommand{"/undo", "", "remove the last question and its answer", &ChatLoop::Undo},
-    ChatCommand{"/regenerate", "", "answer the last question again, with another seed",
-                &ChatLoop::Regenerate},
-    ChatCommand{"/system", "[TEXT]", "show or replace the system message; /system \"\" removes it",
-                &ChatLoop::System},
-    ChatCommand{"/set", "[NAME VALUE]", "show all parameters, or change one: /set temperature 0.6",
-                &ChatLoop::SetParameter},
-    ChatCommand{"/stats", "", "print speeds after every answer, or no longer", &ChatLoop::Stats},
-    ChatCommand{"/save", "FILE", "write the conversation to a file (JSON)", &ChatLoop::Save},
-    ChatCommand{"/load", "FILE", "continue the conversation of such a file", &ChatLoop::Load},
-    ChatCommand{"/quit", "", "leave (so do /exit and Ctrl-D)", &ChatLoop::Exit},
-    ChatCommand{"/exit", "", "", &ChatLoop::Exit},
+    SlashCommand{"/help", "", "this list", &ChatLoop::Help},
+    SlashCommand{"/reset", "", "clear the conversation", &ChatLoop::Reset},
+    SlashCommand{"/undo", "", "remove the last question and its answer", &ChatLoop::Undo},
+    SlashCommand{"/regenerate", "", "answer the last question again, with another seed",
+                 &ChatLoop::Regenerate},
+    SlashCommand{"/system", "[TEXT]", "show or replace the system message; /system \"\" removes it",
+                 &ChatLoop::System},
+    SlashCommand{"/set", "[NAME VALUE]", "show all parameters, or change one: /set temperature 0.6",
+                 &ChatLoop::SetParameter},
+    SlashCommand{"/stats", "", "print speeds after every answer, or no longer", &ChatLoop::Stats},
+    SlashCommand{"/save", "FILE", "write the conversation to a file (JSON)", &ChatLoop::Save},
+    SlashCommand{"/load", "FILE", "continue the conversation of such a file", &ChatLoop::Load},
+    SlashCommand{"/quit", "", "leave (so do /exit and Ctrl-D)", &ChatLoop::Exit},
+    SlashCommand{"/exit", "", "", &ChatLoop::Exit},
 };
 
 // Words stay whole in a terminal. The text gets a newline if it does not end with one.
-void Note(std::string_view text) {
+void PrintNote(std::string_view text) {
   std::string lines = Wrapped(text, ColumnsOf(STDERR_FILENO));
   if (!lines.ends_with('\n')) lines += '\n';
   std::fputs(lines.c_str(), stderr);
-}
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\n";
-  const size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
 Status Unexpected(std::string_view command, const std::string& argument) {
@@ -101,7 +95,7 @@ std::string Count(size_t n, std::string_view noun) {
 
 std::string ChatHelp() {
   std::string out;
-  for (const ChatCommand& command : kCommands)
+  for (const SlashCommand& command : kCommands)
     if (!command.help.empty())
       out += fmt::format("{:<20} {}\n", fmt::format("{} {}", command.name, command.argument),
                          command.help);
@@ -116,19 +110,20 @@ ChatLoop::ChatLoop(Conversation* chat, const Interrupts& interrupts, ChatLoopOpt
 
 Status ChatLoop::Run(LineSource* lines) {
   if (options_.interactive)
-    Note(fmt::format("{}: type a message; /help lists commands, Ctrl-D leaves", options_.model));
-  if (options_.interactive && !options_.hint.empty()) Note(options_.hint);
+    PrintNote(
+        fmt::format("{}: type a message; /help lists commands, Ctrl-D leaves", options_.model));
+  if (options_.interactive && !options_.hint.empty()) PrintNote(options_.hint);
   takes_commands_ = true;
   MessageReader reader(lines);
   while (!exits_) {
     interrupts_.Take();  // discards one that arrived after the end of the answer
     LATTE_ASSIGN_OR_RETURN(MessageReader::Message message, reader.Next());
     if (message.event == LineEvent::kInterrupted) {
-      Note("\n(to leave, press Ctrl-D or type /quit)");
+      PrintNote("\n(to leave, press Ctrl-D or type /quit)");
       continue;
     }
     if (message.event == LineEvent::kEnd) {
-      if (options_.interactive) Note("");
+      if (options_.interactive) PrintNote("");
       return {};
     }
     if (Trimmed(message.text).empty()) continue;
@@ -136,7 +131,7 @@ Status ChatLoop::Run(LineSource* lines) {
     const Status handled = obeys ? Obey(message.text) : Answer(std::move(message.text));
     if (handled) continue;
     if (!options_.interactive || output_lost_) return handled;
-    Note("latte: " + handled.error().message);
+    PrintNote("latte: " + handled.error().message);
   }
   return {};
 }
@@ -147,7 +142,7 @@ Status ChatLoop::Obey(const std::string& line) {
   const std::string name = line.substr(0, line.find_first_of(" \t\n"));
   const std::string argument(Trimmed(std::string_view(line).substr(name.size())));
   std::vector<std::string> known;
-  for (const ChatCommand& command : kCommands) {
+  for (const SlashCommand& command : kCommands) {
     if (command.name == name) return (this->*command.run)(argument);
     known.emplace_back(command.name);
   }
@@ -159,7 +154,7 @@ Status ChatLoop::Obey(const std::string& line) {
 
 Status ChatLoop::Help(const std::string& argument) {
   LATTE_RETURN_IF_ERROR(Unexpected("/help", argument));
-  Note(ChatHelp());
+  PrintNote(ChatHelp());
   return {};
 }
 
@@ -172,7 +167,7 @@ Status ChatLoop::Exit(const std::string& argument) {
 Status ChatLoop::Reset(const std::string& argument) {
   LATTE_RETURN_IF_ERROR(Unexpected("/reset", argument));
   chat_->Reset();
-  if (options_.interactive) Note("[the conversation is empty]");
+  if (options_.interactive) PrintNote("[the conversation is empty]");
   return {};
 }
 
@@ -180,7 +175,8 @@ Status ChatLoop::Undo(const std::string& argument) {
   LATTE_RETURN_IF_ERROR(Unexpected("/undo", argument));
   if (!chat_->Undo()) return InvalidArgument("/undo: there is no answer to remove");
   if (options_.interactive)
-    Note(fmt::format("[removed the last question; {} left]", Count(Questions(*chat_), "question")));
+    PrintNote(
+        fmt::format("[removed the last question; {} left]", Count(Questions(*chat_), "question")));
   return {};
 }
 
@@ -193,17 +189,17 @@ Status ChatLoop::Regenerate(const std::string& argument) {
   ++params.sampling.seed;
   params.chosen.emplace("seed");
   const bool greedy = Knows(*chat_, "temperature") && params.sampling.temperature == 0;
-  if (greedy && options_.interactive) Note("[temperature is 0: the answer will be the same]");
+  if (greedy && options_.interactive) PrintNote("[temperature is 0: the answer will be the same]");
   LATTE_RETURN_IF_ERROR(chat_->SetParams(std::move(params)));
   const Status answered = Answer(std::move(question));
   const std::vector<ChatMessage> after = chat_->Messages();
   if (after.size() < before.size()) {
     LATTE_RETURN_IF_ERROR(chat_->SetMessages(before));
-    if (answered) Note("[the earlier answer is kept]");
+    if (answered) PrintNote("[the earlier answer is kept]");
   } else if (options_.interactive && !greedy && IsSameText(before.back(), after.back())) {
-    Note(Knows(*chat_, "temperature")
-             ? "[the answer is the same as before]"
-             : "[the answer is the same as before; perhaps the server's temperature is 0]");
+    PrintNote(Knows(*chat_, "temperature")
+                  ? "[the answer is the same as before]"
+                  : "[the answer is the same as before; perhaps the server's temperature is 0]");
   }
   return answered;
 }
@@ -211,7 +207,7 @@ Status ChatLoop::Regenerate(const std::string& argument) {
 Status ChatLoop::System(const std::string& argument) {
   if (argument.empty()) {
     const std::optional<std::string> text = SystemText(chat_->Messages());
-    Note(text ? *text : "[there is no system message]");
+    PrintNote(text ? *text : "[there is no system message]");
     return {};
   }
   const std::string text = Unquoted(argument);
@@ -219,14 +215,14 @@ Status ChatLoop::System(const std::string& argument) {
   LATTE_RETURN_IF_ERROR(
       chat_->SetSystem(removes ? std::nullopt : std::optional<std::string>(text)));
   if (options_.interactive)
-    Note(removes ? "[there is no system message any more]"
-                 : "[the system message is replaced, for the conversation so far too]");
+    PrintNote(removes ? "[there is no system message any more]"
+                      : "[the system message is replaced, for the conversation so far too]");
   return {};
 }
 
 Status ChatLoop::SetParameter(const std::string& argument) {
   if (argument.empty()) {
-    Note(ParametersText(chat_->params(), chat_->leaves_rest_to_server()));
+    PrintNote(ParametersText(chat_->params(), chat_->leaves_rest_to_server()));
     return {};
   }
   const std::string name = argument.substr(0, argument.find_first_of(" \t"));
@@ -235,7 +231,7 @@ Status ChatLoop::SetParameter(const std::string& argument) {
   LATTE_ASSIGN_OR_RETURN(ChatParams params, WithParameter(chat_->params(), name, text));
   LATTE_RETURN_IF_ERROR(chat_->SetParams(std::move(params)));
   if (options_.interactive)
-    Note(fmt::format("[{} is {}]", name, ParameterText(chat_->params(), name)));
+    PrintNote(fmt::format("[{} is {}]", name, ParameterText(chat_->params(), name)));
   return {};
 }
 
@@ -243,7 +239,7 @@ Status ChatLoop::Stats(const std::string& argument) {
   LATTE_RETURN_IF_ERROR(Unexpected("/stats", argument));
   options_.stats = !options_.stats;
   if (options_.interactive)
-    Note(options_.stats ? "[speeds follow every answer]" : "[speeds are no longer printed]");
+    PrintNote(options_.stats ? "[speeds follow every answer]" : "[speeds are no longer printed]");
   if (options_.stats && last_) NoteStats(*last_);
   return {};
 }
@@ -253,7 +249,7 @@ Status ChatLoop::Save(const std::string& argument) {
   LATTE_RETURN_IF_ERROR(NeedsFile("/save", file));
   LATTE_RETURN_IF_ERROR(SaveTranscript(UserPath(file), options_.model, chat_->Messages()));
   if (options_.interactive)
-    Note(fmt::format("[{} saved in {}]", Count(Questions(*chat_), "question"), file));
+    PrintNote(fmt::format("[{} saved in {}]", Count(Questions(*chat_), "question"), file));
   return {};
 }
 
@@ -263,7 +259,7 @@ Status ChatLoop::Load(const std::string& argument) {
   LATTE_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages, LoadTranscript(UserPath(file)));
   LATTE_RETURN_IF_ERROR(chat_->SetMessages(std::move(messages)));
   if (options_.interactive)
-    Note(fmt::format("[{} loaded from {}]", Count(Questions(*chat_), "question"), file));
+    PrintNote(fmt::format("[{} loaded from {}]", Count(Questions(*chat_), "question"), file));
   return {};
 }
 
@@ -305,7 +301,7 @@ Status ChatLoop::Answer(std::string message) {
   LATTE_RETURN_IF_ERROR(printer.Finish());
   if (answer->text.empty()) LATTE_RETURN_IF_ERROR(Print("\n"));
   for (const std::string& note : answer->notes)
-    if (noted_.insert(note).second) Note(fmt::format("[{}]", note));
+    if (noted_.insert(note).second) PrintNote(fmt::format("[{}]", note));
   NoteEnd(*answer);
   if (options_.stats) NoteStats(*answer);
   last_ = *std::move(answer);
@@ -317,23 +313,24 @@ void ChatLoop::NoteEnd(const ChatAnswer& answer) const {
     case ChatEnd::kStop:
       return;
     case ChatEnd::kLength:
-      return Note(fmt::format("[cut after {} tokens; -n sets how many{}]", answer.generated_tokens,
-                              takes_commands_ ? ", here /set max_tokens" : ""));
+      return PrintNote(fmt::format("[cut after {} tokens; -n sets how many{}]",
+                                   answer.generated_tokens,
+                                   takes_commands_ ? ", here /set max_tokens" : ""));
     case ChatEnd::kContextFull:
-      return Note(fmt::format("[cut: the context of {} tokens is full; --context sets it{}]",
-                              options_.context,
-                              takes_commands_ ? ", /reset forgets the conversation" : ""));
+      return PrintNote(fmt::format("[cut: the context of {} tokens is full; --context sets it{}]",
+                                   options_.context,
+                                   takes_commands_ ? ", /reset forgets the conversation" : ""));
     case ChatEnd::kCancelled:
-      return Note(answer.generated_tokens == 0 ? "[stopped before the answer began; not kept]"
-                                               : "[stopped; the text so far is kept]");
+      return PrintNote(answer.generated_tokens == 0 ? "[stopped before the answer began; not kept]"
+                                                    : "[stopped; the text so far is kept]");
   }
 }
 
 void ChatLoop::NoteStats(const ChatAnswer& answer) const {
   if (answer.end == ChatEnd::kCancelled && answer.generated_tokens == 0) {
     if (answer.prompt_tokens > 0)  // a server does not say it
-      Note(fmt::format("[prompt {} tokens, {} of them cached, {} computed]", answer.prompt_tokens,
-                       answer.reused_tokens, answer.computed_tokens));
+      PrintNote(fmt::format("[prompt {} tokens, {} of them cached, {} computed]",
+                            answer.prompt_tokens, answer.reused_tokens, answer.computed_tokens));
     return;
   }
   const int64_t computed = answer.prompt_tokens - answer.reused_tokens;
@@ -344,7 +341,7 @@ void ChatLoop::NoteStats(const ChatAnswer& answer) const {
                         options_.context);
   const std::string seed =
       Knows(*chat_, "seed") ? fmt::format("; seed {}", chat_->params().sampling.seed) : "";
-  Note(
+  PrintNote(
       fmt::format("[prompt {} tokens, {} of them cached, {:.1f} tokens/s; generated {}, {:.1f} "
                   "tokens/s{}{}]",
                   answer.prompt_tokens, answer.reused_tokens,

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "src/base/file.h"
+#include "src/base/files/output_file.h"
 #include "src/base/json.h"
 #include "src/base/json_out.h"
-#include "src/base/output_file.h"
 
 namespace latte {
 namespace {

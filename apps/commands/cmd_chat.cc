@@ -44,7 +44,7 @@ struct ChatFlags {
   std::vector<std::pair<std::string, Flag>> of_server;
 };
 
-void Note(std::string_view text) { std::fputs(fmt::format("{}\n", text).c_str(), stderr); }
+void Warn(std::string_view text) { std::fputs(fmt::format("{}\n", text).c_str(), stderr); }
 
 // The user's signals while the program runs. Threads of the engine must start after it.
 struct Signals {
@@ -135,7 +135,7 @@ Result<ChatParams> ParamsOf(const ChatFlags& flags) {
 }
 
 // The longest conversation: what --context says, else what the model was made for.
-Result<int64_t> ContextFor(int64_t asked, int64_t max_position) {
+Result<int64_t> ChatContext(int64_t asked, int64_t max_position) {
   const int64_t context = asked == 0 ? max_position : asked;
   if (context > max_position)
     return InvalidArgument(
@@ -165,9 +165,9 @@ Status LocalChat(const ChatFlags& flags, const Message& message) {
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder builder,
                          ChatPromptBuilder::Create(tokenizer, opened.model->config()));
-  for (const std::string& caveat : builder.UnusedFeatures()) Note("latte: warning: " + caveat);
+  for (const std::string& caveat : builder.UnusedFeatures()) Warn("latte: warning: " + caveat);
   LATTE_ASSIGN_OR_RETURN(int64_t context,
-                         ContextFor(options.max_tokens, opened.model->config().max_position));
+                         ChatContext(options.max_tokens, opened.model->config().max_position));
   options.prefix_cache = true;  // the prompt of a turn begins with the earlier turns
   LATTE_ASSIGN_OR_RETURN(
       Settings engine_settings,
@@ -231,7 +231,7 @@ Status ServerChat(const ChatFlags& flags, const Message& message) {
   return Talk(chat.get(), signals, flags, message, chat->model(), 0);
 }
 
-Status ChatCommand(const ChatFlags& flags) {
+Status RunChat(const ChatFlags& flags) {
   UseUtf8();
   LATTE_ASSIGN_OR_RETURN(const Message message, OneMessage(flags));
   return flags.remote.url.empty() ? LocalChat(flags, message) : ServerChat(flags, message);
@@ -278,7 +278,7 @@ Command AddChat(const FlagSet& app) {
   output.AddSwitch("--json", flags->json,
                    "one JSON object with messages, answers and counts; needs -p or a pipe");
   flags->engine.AddForOneSequence(sub, {.context = true, .drafts = true});
-  return {sub, [flags] { return ChatCommand(*flags); }};
+  return {sub, [flags] { return RunChat(*flags); }};
 }
 
 }  // namespace latte

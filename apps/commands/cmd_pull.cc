@@ -30,7 +30,7 @@ struct PullFlags {
   bool json = false;
 };
 
-Result<PullRequest> RequestOf(const PullFlags& flags) {
+Result<PullRequest> PullRequestOf(const PullFlags& flags) {
   const RepoAndRevision name = SplitRevision(flags.model);
   if (!IsRepoId(name.repo) || (name.repo != flags.model && !IsRevision(name.revision)))
     return InvalidArgument(
@@ -93,7 +93,7 @@ Status Offline(const PullFlags& flags, const PullRequest& request) {
 }
 
 Status PullCommand(const PullFlags& flags) {
-  LATTE_ASSIGN_OR_RETURN(PullRequest request, RequestOf(flags));
+  LATTE_ASSIGN_OR_RETURN(PullRequest request, PullRequestOf(flags));
   LATTE_ASSIGN_OR_RETURN(const HubEnvironment hub, ReadHubEnvironment());
   if (hub.offline) return Offline(flags, request);
   std::atomic<bool> stop = false;

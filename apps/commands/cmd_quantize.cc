@@ -25,7 +25,7 @@ struct QuantizeFlags {
   bool json = false;
 };
 
-std::string Summary(const QuantizeFlags& flags, const QuantizeReport& report) {
+std::string QuantizeSummary(const QuantizeFlags& flags, const QuantizeReport& report) {
   std::string out = fmt::format(
       "{}: {} matrices in {}, {} tensors unchanged, {:.3f} GB of {:.3f} GB\n"
       "relative error of a matrix: mean {:.5f}, largest {:.5f} ({})\n",
@@ -61,7 +61,7 @@ Status QuantizeCommand(const QuantizeFlags& flags) {
                          QuantizeCheckpoint(dir, flags.out, scheme, threads, options));
   interrupts.Release();
   ShowNotes(report.notes);
-  if (!flags.json) return Print(Summary(flags, report));
+  if (!flags.json) return Print(QuantizeSummary(flags, report));
   JsonOut out = {{"model", flags.model}, {"out", flags.out}, {"to", flags.to}};
   if (scheme.format->encoder->grouped) out["group"] = scheme.block_columns;
   out.update(ReportJson(report));

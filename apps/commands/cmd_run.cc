@@ -90,7 +90,7 @@ Result<int64_t> LongestSequence(int64_t asked, int64_t max_position) {
 }
 
 // The context size: prompt and answer, at most `longest`.
-Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t longest) {
+Result<int64_t> RunContext(int64_t prompt, int64_t max_new, int64_t longest) {
   if (prompt >= longest)
     return InvalidArgument(fmt::format(
         "the prompt has {} tokens, but the context is {}; shorten the prompt", prompt, longest));
@@ -223,7 +223,7 @@ Status PrintAnswer(const RunFlags& flags, const std::string& prompt, const Compl
 }
 
 // The fields of Request itself. Errors: also of CheckGrammar.
-Result<Request> RequestOf(const RunFlags& flags) {
+Result<Request> RunRequest(const RunFlags& flags) {
   Request out;
   LATTE_RETURN_IF_ERROR(flags.request.Apply(out));
   LATTE_RETURN_IF_ERROR(flags.request.Validate(out));
@@ -235,7 +235,7 @@ Result<Request> RequestOf(const RunFlags& flags) {
 
 Status RunCommand(const RunFlags& flags) {
   UseUtf8();
-  LATTE_ASSIGN_OR_RETURN(Request request, RequestOf(flags));
+  LATTE_ASSIGN_OR_RETURN(Request request, RunRequest(flags));
   LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(options));
@@ -253,7 +253,7 @@ Status RunCommand(const RunFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const int64_t longest,
                          LongestSequence(options.max_tokens, config.max_position));
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
-                         ContextFor(prompt_tokens, request.stop.max_tokens, longest));
+                         RunContext(prompt_tokens, request.stop.max_tokens, longest));
   LATTE_ASSIGN_OR_RETURN(
       const Settings settings,
       ResolveOptionsForOne(options, config, opened.machine, context, ShareOf(ranks.get())));

@@ -27,9 +27,9 @@ std::string Short(int64_t n) {
   return Thousands(n);
 }
 
-class Summary {
+class SummaryText {
  public:
-  explicit Summary(const JsonOut& report) : report_(report) {}
+  explicit SummaryText(const JsonOut& report) : report_(report) {}
 
   std::string Text() {
     Line("model", fmt::format("{} ({})", String("architecture"), String("model_type")));
@@ -109,6 +109,6 @@ class Summary {
 
 }  // namespace
 
-std::string InspectSummary(const JsonOut& report) { return Summary(report).Text(); }
+std::string InspectSummary(const JsonOut& report) { return SummaryText(report).Text(); }
 
 }  // namespace latte

@@ -22,21 +22,21 @@ bool IsNumber(std::string_view word) {
 bool IsFlag(std::string_view word) { return word.size() > 1 && word[0] == '-' && !IsNumber(word); }
 
 // A word that begins with a dash, taken apart.
-struct FlagWord {
+struct OptionWord {
   std::string name;
   std::optional<std::string> value;
 };
 
-FlagWord SplitLong(const std::string& word) {
+OptionWord SplitLong(const std::string& word) {
   const size_t equals = word.find('=');
-  FlagWord out{word.substr(0, equals), std::nullopt};
+  OptionWord out{word.substr(0, equals), std::nullopt};
   if (equals != std::string::npos) out.value = word.substr(equals + 1);
   std::replace(out.name.begin(), out.name.end(), '_', '-');
   return out;
 }
 
 // "-n2" and "-n=2", if `command` has an option -n with a value.
-FlagWord SplitShort(const std::string& word, const CommandInfo& command) {
+OptionWord SplitShort(const std::string& word, const CommandInfo& command) {
   const OptionInfo* option = FindOption(command, word.substr(0, 2));
   if (word.size() == 2 || option == nullptr || option->value.empty()) return {word, std::nullopt};
   return {word.substr(0, 2), word.substr(word[2] == '=' ? 3 : 2)};
@@ -73,7 +73,7 @@ class Checker {
 
   Status Option(const std::string& word) {
     const bool is_long = word.starts_with("--");
-    const FlagWord flag = is_long ? SplitLong(word) : SplitShort(word, *command_);
+    const OptionWord flag = is_long ? SplitLong(word) : SplitShort(word, *command_);
     const OptionInfo* option = FindOption(*command_, flag.name);
     if (option == nullptr)
       return Error(fmt::format("unknown option {}{}", Printable(flag.name, kShownBytes),

@@ -41,7 +41,7 @@ std::string HelpText(const Field& field, const FieldValue& value) {
 }
 
 // "bf16|f16|f32", or the field's own word; empty: as the type says.
-std::string ValueWord(const Field& field) {
+std::string FieldValueWord(const Field& field) {
   std::string out(field.value);
   for (const std::string_view choice : Choices(field))
     out += fmt::format("{}{}", out.empty() ? "" : "|", choice);
@@ -80,7 +80,7 @@ struct FieldAdder {
 
  private:
   Flag WithWord(Flag flag) const {
-    const std::string word = ValueWord(field);
+    const std::string word = FieldValueWord(field);
     return word.empty() ? flag : flag.Value(word);
   }
   Flag AddChoice(bool* value) const {

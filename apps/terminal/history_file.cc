@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string Environment(const char* name) {
+std::string EnvironmentPath(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
@@ -84,9 +84,9 @@ std::vector<std::string> Messages(std::string_view text) {
 }  // namespace
 
 std::string HistoryPath() {
-  const std::string state = Environment("XDG_STATE_HOME");
+  const std::string state = EnvironmentPath("XDG_STATE_HOME");
   if (state.starts_with('/')) return state + "/latte/history";
-  const std::string home = Environment("HOME");
+  const std::string home = EnvironmentPath("HOME");
   return home.empty() ? "" : home + "/.local/state/latte/history";
 }
 

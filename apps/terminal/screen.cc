@@ -12,7 +12,7 @@
 namespace latte {
 namespace {
 
-std::string_view Environment(const char* name) {
+std::string_view EnvironmentText(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
@@ -22,11 +22,11 @@ std::string_view Environment(const char* name) {
 bool IsTerminal(int fd) { return isatty(fd) != 0; }
 
 bool MovesCursor(int fd) {
-  const std::string_view term = Environment("TERM");
+  const std::string_view term = EnvironmentText("TERM");
   return IsTerminal(fd) && !term.empty() && term != "dumb";
 }
 
-bool ShowsColour(int fd) { return MovesCursor(fd) && Environment("NO_COLOR").empty(); }
+bool ShowsColour(int fd) { return MovesCursor(fd) && EnvironmentText("NO_COLOR").empty(); }
 
 int ColumnsOf(int fd) {
   winsize size = {};

@@ -12,12 +12,12 @@
 #include "latte/status.h"
 
 #include "src/base/file.h"
+#include "src/base/files/map_guard.h"
 #include "src/base/json.h"
 #include "src/base/json_out.h"
-#include "src/base/map_guard.h"
 #include "src/base/math.h"
 
-namespace latte {
+namespace latte::base_test {
 namespace {
 
 std::string TempPath(const std::string& name) {
@@ -221,4 +221,4 @@ TEST(MapGuard, PlacesAreUsedAgainAndAFullTableIsNoError) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::base_test

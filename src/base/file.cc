@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/base/map_guard.h"
-#include "src/base/output_file.h"
+#include "src/base/files/map_guard.h"
+#include "src/base/files/output_file.h"
 
 namespace latte {
 namespace {

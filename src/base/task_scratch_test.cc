@@ -11,7 +11,7 @@
 #include "src/base/thread_pool.h"
 #include "src/base/work_ranges.h"
 
-namespace latte {
+namespace latte::task_scratch_test {
 namespace {
 
 constexpr int64_t kBytes = 10000;
@@ -102,4 +102,4 @@ TEST(TaskScratch, MemoryThatIsNotThereIsToldBeforeTasksStart) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::task_scratch_test

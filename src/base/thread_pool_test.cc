@@ -21,7 +21,7 @@
 #include "src/base/limits/processors.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::thread_pool_test {
 namespace {
 
 TEST(ThreadPool, RunsEachIndexOnce) {
@@ -283,4 +283,4 @@ TEST(Processors, WithoutFilesOneNode) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::thread_pool_test

@@ -1,12 +1,23 @@
-// Seconds since a moment of the steady clock.
+// Seconds since a moment of the steady clock and since 1970, and rates.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace latte {
 
 inline double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// 0 if no time has passed.
+inline double PerSecond(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+
+// Whole seconds since the beginning of 1970.
+inline int64_t UnixSeconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace latte

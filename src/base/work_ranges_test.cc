@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::work_ranges_test {
 namespace {
 
 TEST(WorkRanges, OwnersWalkTheirRunsAndTakeFromTheEndsOfOthers) {
@@ -40,4 +40,4 @@ TEST(WorkRanges, EveryIndexRunsOnceHoweverManyThreads) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::work_ranges_test

@@ -8,20 +8,12 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
+
 namespace latte {
 namespace {
 
 using What = Unshown::What;
-
-constexpr std::string_view kSpaces = " \t\r\n";
-
-bool IsBlank(std::string_view text) { return text.find_first_not_of(kSpaces) == text.npos; }
-
-std::string_view Trimmed(std::string_view text) {
-  if (IsBlank(text)) return {};
-  const size_t begin = text.find_first_not_of(kSpaces);
-  return text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
-}
 
 // The parts of a message that a prompt should show.
 std::vector<Unshown> PartsOf(std::span<const ChatMessage> messages) {

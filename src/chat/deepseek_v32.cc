@@ -13,11 +13,10 @@
 namespace latte {
 namespace {
 
-using jinja::Kind;
 using jinja::Text;
 using jinja::Value;
 
-constexpr std::string_view kEos = "<｜end▁of▁sentence｜>";
+constexpr std::string_view kV32End = "<｜end▁of▁sentence｜>";
 
 constexpr std::string_view kToolsBefore =
     "## Tools\n\n"
@@ -47,9 +46,9 @@ constexpr std::string_view kToolsBefore =
     "Here are the functions available in JSONSchema format:\n<functions>\n";
 constexpr std::string_view kToolsAfter = "\n</functions>\n";
 
-class Encoder {
+class V32Encoder {
  public:
-  Encoder(std::vector<ChatMessage> messages, const ChatOptions& options)
+  V32Encoder(std::vector<ChatMessage> messages, const ChatOptions& options)
       : messages_(std::move(messages)), options_(options) {
     for (size_t i = 0; i < messages_.size(); ++i) places_.push_back(i);
   }
@@ -181,7 +180,7 @@ class Encoder {
       LATTE_RETURN_IF_ERROR(WriteCall(i, message.tool_calls[k]));
     }
     if (!message.tool_calls.empty()) out_.TemplateText("\n</｜DSML｜function_calls>");
-    out_.TemplateText(message.prefix ? "" : kEos);
+    out_.TemplateText(message.prefix ? "" : kV32End);
     return {};
   }
 
@@ -191,7 +190,7 @@ class Encoder {
     out_.TemplateText("<｜DSML｜invoke name=\"").UserText(call.name).TemplateText("\">\n");
     bool first = true;
     for (const auto& [key, value] : arguments->dict().entries) {
-      const bool is_text = value.Is(Kind::kString);
+      const bool is_text = value.Is(jinja::Kind::kString);
       out_.TemplateText(first ? "" : "\n")
           .TemplateText("<｜DSML｜parameter name=\"")
           .UserText(key.bytes());
@@ -214,7 +213,7 @@ class Encoder {
 }  // namespace
 
 Result<Text> EncodeDeepseekV32(std::span<const ChatMessage> messages, const ChatOptions& options) {
-  return Encoder({messages.begin(), messages.end()}, options).Encode();
+  return V32Encoder({messages.begin(), messages.end()}, options).Encode();
 }
 
 }  // namespace latte

@@ -18,7 +18,7 @@ using jinja::Text;
 using jinja::Value;
 
 constexpr std::string_view kBos = "<｜begin▁of▁sentence｜>";
-constexpr std::string_view kEos = "<｜end▁of▁sentence｜>";
+constexpr std::string_view kEndOfSentence = "<｜end▁of▁sentence｜>";
 constexpr std::string_view kUser = "<｜User｜>";
 constexpr std::string_view kAssistant = "<｜Assistant｜>";
 
@@ -35,7 +35,9 @@ Result<Text> EncodeV2(std::span<const ChatMessage> messages, const ChatOptions& 
     else if (message.role == "user")
       out.TemplateText("User: ").UserText(content).TemplateText("\n\n");
     else if (message.role == "assistant")
-      out.TemplateText("Assistant: ").UserText(content).TemplateText(message.prefix ? "" : kEos);
+      out.TemplateText("Assistant: ")
+          .UserText(content)
+          .TemplateText(message.prefix ? "" : kEndOfSentence);
     else
       return BadMessage(ChatFormat::kDeepseekV2, i, NoSuchRole(message.role));
   }
@@ -96,7 +98,7 @@ class V3Encoder {
       const bool history = r1 && !follows_outputs && message.tool_calls.empty();
       out_.UserText(history ? AfterThinking(content, true) : content);
       WriteCalls(message.tool_calls);
-      out_.TemplateText(message.prefix ? "" : kEos);
+      out_.TemplateText(message.prefix ? "" : kEndOfSentence);
     } else if (message.role == "tool") {
       const std::string_view between = r1 ? "" : "\n";
       out_.TemplateText(in_outputs_ ? between : "<｜tool▁outputs▁begin｜>")
@@ -197,7 +199,7 @@ Result<Text> EncodeV31(std::span<const ChatMessage> messages, const ChatOptions&
         out.UserText(message.tool_calls[k].arguments).TemplateText("<｜tool▁call▁end｜>");
       }
       if (!message.tool_calls.empty()) out.TemplateText("<｜tool▁calls▁end｜>");
-      out.TemplateText(message.prefix ? "" : kEos);
+      out.TemplateText(message.prefix ? "" : kEndOfSentence);
       after_user = after_outputs = false;
     } else if (message.role == "tool") {
       out.TemplateText("<｜tool▁output▁begin｜>")

@@ -18,9 +18,9 @@ std::string CallId(const std::string& name, size_t index) {
   return fmt::format("functions.{}:{}", name, index);
 }
 
-class Encoder {
+class KimiEncoder {
  public:
-  explicit Encoder(const ChatOptions& options) : options_(options) {}
+  explicit KimiEncoder(const ChatOptions& options) : options_(options) {}
 
   Result<Text> Encode(std::span<const ChatMessage> messages) {
     if (options_.tools) {
@@ -107,7 +107,7 @@ class Encoder {
 }  // namespace
 
 Result<Text> EncodeKimiK2(std::span<const ChatMessage> messages, const ChatOptions& options) {
-  return Encoder(options).Encode(messages);
+  return KimiEncoder(options).Encode(messages);
 }
 
 }  // namespace latte

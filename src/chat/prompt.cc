@@ -8,12 +8,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/base/strings.h"
 #include "src/chat/encoders.h"
 
 namespace latte {
 namespace {
-
-constexpr std::string_view kSpaces = " \t\r\n";
 
 ChatMessage Message(std::string role, std::string content) {
   ChatMessage message;

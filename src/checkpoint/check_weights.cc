@@ -39,12 +39,12 @@ Word LoadWord(const std::byte* at) {
 // branch per word, so the compiler vectorises the loop.
 template <class Word>
 std::optional<int64_t> FirstNotFinite(const std::byte* data, int64_t count, const NotFinite& rule) {
-  constexpr int64_t kBlock = 4096;
+  constexpr int64_t kCheckedValues = 4096;
   const Word mask = static_cast<Word>(rule.mask);
   const Word pattern = static_cast<Word>(rule.pattern);
   const auto size = static_cast<int64_t>(sizeof(Word));
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t end = std::min(count, begin + kBlock);
+  for (int64_t begin = 0; begin < count; begin += kCheckedValues) {
+    const int64_t end = std::min(count, begin + kCheckedValues);
     Word any = 0;
     for (int64_t i = begin; i < end; ++i)
       any = static_cast<Word>(any | ((LoadWord<Word>(data + i * size) & mask) == pattern ? 1 : 0));

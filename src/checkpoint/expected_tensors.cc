@@ -67,7 +67,7 @@ void AddIndexer(const Names& names, const IndexerDims& indexer, const MlaDims& m
   names.Add("weights_proj.weight", {indexer.heads, m.d});
 }
 
-void AddMoe(const Names& names, const MoeDims& moe, int64_t d, ExpertLayout layout) {
+void AddMoeTensors(const Names& names, const MoeDims& moe, int64_t d, ExpertLayout layout) {
   names.Add("gate.weight", {moe.experts, d});
   if (moe.router == Router::kNoauxTc)
     names.Add("gate.e_score_correction_bias", {moe.experts}, !moe.bias_optional);
@@ -90,7 +90,7 @@ void AddLayer(const Names& names, const ModelConfig& config, int64_t layer, Expe
     AddIndexer(names.Under("self_attn.indexer"), config.indexer, config.mla);
   names.Add("post_attention_layernorm.weight", {d});
   if (config.IsMoe(layer))
-    AddMoe(names.Under("mlp"), config.moe, d, layout);
+    AddMoeTensors(names.Under("mlp"), config.moe, d, layout);
   else
     AddMlp(names.Under("mlp"), d, config.dense_width);
   // Released files of A.X-K1 contain the norm for dense layers too, which do not use it.

@@ -66,7 +66,7 @@ std::string WithVariables(const std::string& path) {
   return out;
 }
 
-bool IsPlainName(std::string_view part) {
+bool IsRepoPart(std::string_view part) {
   return !part.empty() && part.front() != '.' &&
          part.find_first_not_of(kNameCharacters) == std::string_view::npos;
 }
@@ -90,15 +90,15 @@ std::string HubCacheFolder() {
 
 bool IsRepoId(std::string_view text) {
   const size_t slash = text.find('/');
-  return slash != std::string_view::npos && IsPlainName(text.substr(0, slash)) &&
-         IsPlainName(text.substr(slash + 1));
+  return slash != std::string_view::npos && IsRepoPart(text.substr(0, slash)) &&
+         IsRepoPart(text.substr(slash + 1));
 }
 
 bool IsRevision(std::string_view text) {
   if (text.empty() || text.size() > 255) return false;
   while (true) {
     const size_t slash = text.find('/');
-    if (!IsPlainName(text.substr(0, slash))) return false;
+    if (!IsRepoPart(text.substr(0, slash))) return false;
     if (slash == std::string_view::npos) return true;
     text.remove_prefix(slash + 1);
   }
@@ -122,7 +122,7 @@ std::vector<std::string> CachedRepos() {
     name.erase(0, kPrefix.size());
     const size_t between = name.find("--");
     if (between == std::string::npos) continue;
-    name.replace(between, 2, "/");
+    name.replace(between, 2, 1, '/');
     if (IsRepoId(name)) out.push_back(name);
   }
   std::sort(out.begin(), out.end());

@@ -19,8 +19,8 @@ int64_t BytesInTmpfs(const std::string& path) {
   struct stat file = {};
   if (statfs(path.c_str(), &system) != 0 || stat(path.c_str(), &file) != 0) return 0;
   if (system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC) return 0;
-  constexpr int64_t kBlock = 512;  // the unit of st_blocks, on every file system
-  return static_cast<int64_t>(file.st_blocks) * kBlock;
+  constexpr int64_t kStatBytes = 512;  // the unit of st_blocks, on every file system
+  return static_cast<int64_t>(file.st_blocks) * kStatBytes;
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct World {
   int next_group = 1;  // above the number of every group that this process is in
 };
 
-struct Member {
+struct SplitMember {
   int color;
   int key;
   int next_group;
@@ -157,13 +157,13 @@ class ExchangeCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> Split(int color, int key) override {
     LATTE_CHECK(color >= 0, "color {}", color);
-    const Member me{color, key, world_->next_group};
-    std::vector<Member> members(ranks_.size());
+    const SplitMember me{color, key, world_->next_group};
+    std::vector<SplitMember> members(ranks_.size());
     AllGatherEqual(std::as_bytes(std::span(&me, 1)), std::as_writable_bytes(std::span(members)));
     std::vector<std::pair<int, int>> part;  // key, rank
     int group = 0;  // all parts get this number: a process is in one of them
     for (int r = 0; r < size(); ++r) {
-      const Member& member = members[Index(r)];
+      const SplitMember& member = members[Index(r)];
       group = std::max(group, member.next_group);
       if (member.color == color) part.push_back({member.key, r});
     }

@@ -20,7 +20,7 @@ Result<std::vector<TokenEvent>> StepEvents(Engine& engine) {
   return out;
 }
 
-void Add(const TokenEvent& event, Completion& out) {
+void AddEvent(const TokenEvent& event, Completion& out) {
   if (event.token) out.tokens.push_back(*event.token);
   out.text += event.text;
   out.cached_tokens = event.cached_tokens;
@@ -46,7 +46,7 @@ Result<Completion> Complete(Engine& engine, Request request, const StepSink& on_
         first_token = Clock::now();
         out.prompt_seconds = SecondsSince(start);
       }
-      Add(event, out);
+      AddEvent(event, out);
       if (on_step) continues = on_step(&event) && continues;
       if (!event.finish) continue;
       out.reason = *event.finish;

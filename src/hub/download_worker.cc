@@ -31,7 +31,7 @@ Fault Corrupted(std::string message) {
   return {Fault::Kind::kRetry, Error{Code::kCorrupt, std::move(message)}, std::nullopt};
 }
 
-Fault Fatal(Error error) { return {Fault::Kind::kFatal, std::move(error), std::nullopt}; }
+Fault FatalFault(Error error) { return {Fault::Kind::kFatal, std::move(error), std::nullopt}; }
 
 }  // namespace
 
@@ -156,12 +156,12 @@ DownloadWorker::Attempt DownloadWorker::FetchOnce(DownloadJob& job, ByteRange as
     const int64_t at = asked.begin + out.arrived;
     const auto size = static_cast<int64_t>(bytes.size());
     if (at + size > asked.end) {
-      out.fault = Fatal(
+      out.fault = FatalFault(
           {Code::kCorrupt, fmt::format("{}: expected {} bytes, found more; the server contradicts "
                                        "the repository's listing",
                                        job.file.path, asked.size())});
     } else if (const Status written = job.bytes->Write(at, bytes); !written) {
-      out.fault = Fatal(written.error());
+      out.fault = FatalFault(written.error());
     } else {
       out.arrived += size;
     }

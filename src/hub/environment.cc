@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "src/base/file.h"
+#include "src/base/strings.h"
 #include "src/checkpoint/hub_cache.h"
 #include "src/hub/net/url.h"
 
@@ -24,13 +25,6 @@ bool IsSet(const char* name) {
   std::transform(value.begin(), value.end(), value.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
-}
-
-std::string Trimmed(const std::string& text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);
 }
 
 Status ReadToken(HubEnvironment* out) {

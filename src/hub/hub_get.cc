@@ -52,7 +52,7 @@ tl::expected<HubReply, NetError> HubGet(Http& http, const HubEnvironment& hub,
     const Result<UrlOrigin> origin = OriginOf(reply.url);
     if (!origin) return Reject(reply.url, "no http or https address");
     reply.redirected = reply.redirected || *origin != *endpoint;
-    HttpRequest request{reply.url, headers};
+    HubRequest request{reply.url, headers};
     if (!reply.redirected && !hub.token.empty())
       request.headers.push_back("Authorization: Bearer " + hub.token);
     auto head = http.Get(request, wanted);

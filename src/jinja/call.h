@@ -17,6 +17,11 @@ struct Arguments {
   std::vector<std::pair<std::string, Value>> named;
 };
 
+// Whether an argument has a value: none is as good as absent.
+inline bool Given(const Value& value) {
+  return !value.Is(Kind::kUndefined) && !value.Is(Kind::kNone);
+}
+
 // The arguments in the order of `names`; an argument that was not given is undefined.
 // Errors: kInvalidArgument for unknown or repeated arguments, for too many, and for fewer than
 // `required`.

@@ -18,8 +18,6 @@ using Values = std::vector<Value>;
 using Filter = Result<Value> (*)(const std::string& name, const Value& input,
                                  const Arguments& arguments, Budget* budget);
 
-bool Given(const Value& value) { return !value.Is(Kind::kUndefined) && !value.Is(Kind::kNone); }
-
 Result<Value> ToJson(const std::string&, const Value& input, const Arguments& arguments,
                      Budget* budget) {
   LATTE_ASSIGN_OR_RETURN(const Values a,
@@ -171,8 +169,8 @@ Result<Value> DictItems(const std::string&, const Value& input, const Arguments&
   return CallMethod(input, "items", arguments, budget);
 }
 
-Result<Value> Case(const std::string& name, const Value& input, const Arguments& arguments,
-                   Budget* budget) {
+Result<Value> CaseFilter(const std::string& name, const Value& input, const Arguments& arguments,
+                         Budget* budget) {
   LATTE_RETURN_IF_ERROR(Bind(arguments, {}));
   return ChangeCase(input, name, budget);
 }
@@ -289,19 +287,38 @@ Result<Value> Absolute(const std::string&, const Value& input, const Arguments& 
   return BinaryOperation("-", Value::Int(0), input, budget);
 }
 
-struct Row {
+struct FilterRow {
   std::string_view name;
   Filter filter;
 };
 
-constexpr Row kFilters[] = {
-    {"tojson", ToJson},     {"trim", Trim},       {"length", LengthOf}, {"count", LengthOf},
-    {"join", Join},         {"default", Default}, {"d", Default},       {"first", FirstOrLast},
-    {"last", FirstOrLast},  {"int", ToInt},       {"float", ToFloat},   {"string", ToString},
-    {"dictsort", DictSort}, {"list", ToList},     {"reverse", ToList},  {"items", DictItems},
-    {"upper", Case},        {"lower", Case},      {"capitalize", Case}, {"replace", ReplaceIn},
-    {"map", Map},           {"select", Select},   {"reject", Select},   {"selectattr", Select},
-    {"rejectattr", Select}, {"abs", Absolute},
+constexpr FilterRow kFilters[] = {
+    {"tojson", ToJson},
+    {"trim", Trim},
+    {"length", LengthOf},
+    {"count", LengthOf},
+    {"join", Join},
+    {"default", Default},
+    {"d", Default},
+    {"first", FirstOrLast},
+    {"last", FirstOrLast},
+    {"int", ToInt},
+    {"float", ToFloat},
+    {"string", ToString},
+    {"dictsort", DictSort},
+    {"list", ToList},
+    {"reverse", ToList},
+    {"items", DictItems},
+    {"upper", CaseFilter},
+    {"lower", CaseFilter},
+    {"capitalize", CaseFilter},
+    {"replace", ReplaceIn},
+    {"map", Map},
+    {"select", Select},
+    {"reject", Select},
+    {"selectattr", Select},
+    {"rejectattr", Select},
+    {"abs", Absolute},
 };
 
 }  // namespace
@@ -309,7 +326,7 @@ constexpr Row kFilters[] = {
 Result<Value> ApplyFilter(const std::string& name, const Value& input, const Arguments& arguments,
                           Budget* budget) {
   LATTE_RETURN_IF_ERROR(budget->Spend(1));
-  for (const Row& row : kFilters)
+  for (const FilterRow& row : kFilters)
     if (row.name == name) return row.filter(name, input, arguments, budget);
   return Unsupported(fmt::format("the filter '{}' is not supported", name));
 }

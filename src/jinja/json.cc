@@ -11,13 +11,13 @@
 namespace latte::jinja {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxJsonDepth = 64;
 constexpr int64_t kMaxValues = 1'000'000;
 
 // Recursive descent; the depth is checked before each descent.
-class Parser {
+class JsonParser {
  public:
-  Parser(std::string_view text, std::string_view where) : text_(text), where_(where) {}
+  JsonParser(std::string_view text, std::string_view where) : text_(text), where_(where) {}
 
   Result<Value> Parse() {
     LATTE_ASSIGN_OR_RETURN(Value value, ParseValue(0));
@@ -42,7 +42,7 @@ class Parser {
   }
 
   Result<Value> ParseValue(int depth) {
-    if (depth > kMaxDepth) return Bad(fmt::format("at most {} levels", kMaxDepth));
+    if (depth > kMaxJsonDepth) return Bad(fmt::format("at most {} levels", kMaxJsonDepth));
     if (++values_ > kMaxValues) return Bad(fmt::format("at most {} values", kMaxValues));
     SkipSpace();
     if (Skip("{")) return ParseObject(depth);
@@ -302,7 +302,7 @@ class Writer {
 }  // namespace
 
 Result<Value> ParseJson(std::string_view text, std::string_view where) {
-  return Parser(text, where).Parse();
+  return JsonParser(text, where).Parse();
 }
 
 Result<std::string> DumpJson(const Value& value, const JsonStyle& style, Budget* budget) {

@@ -31,8 +31,6 @@ Result<int64_t> IntegerArgument(const Value& value, int64_t fallback, std::strin
   return value.integer();
 }
 
-bool Given(const Value& value) { return !value.Is(Kind::kUndefined) && !value.Is(Kind::kNone); }
-
 // Each part costs about as much as a small string.
 Status SpendParts(const Value& self, size_t parts, Budget* budget) {
   const auto size = static_cast<int64_t>(self.text().size());
@@ -187,8 +185,8 @@ Result<Value> Pop(const Value& self, std::string_view, const Arguments& argument
   return out;
 }
 
-Result<Value> Case(const Value& self, std::string_view name, const Arguments& arguments,
-                   Budget* budget) {
+Result<Value> CaseMethod(const Value& self, std::string_view name, const Arguments& arguments,
+                         Budget* budget) {
   LATTE_RETURN_IF_ERROR(Bind(arguments, {}));
   return ChangeCase(self, name, budget);
 }
@@ -217,13 +215,13 @@ Result<Value> GetKey(const Value& self, std::string_view, const Arguments& argum
   return arguments.positional.size() + arguments.named.size() > 1 ? a[1] : Value();
 }
 
-struct Row {
+struct MethodRow {
   Kind kind;
   std::string_view name;
   Method method;
 };
 
-constexpr Row kMethods[] = {
+constexpr MethodRow kMethods[] = {
     {Kind::kString, "split", SplitText},
     {Kind::kString, "rsplit", SplitText},
     {Kind::kString, "strip", StripText},
@@ -235,10 +233,10 @@ constexpr Row kMethods[] = {
     {Kind::kString, "find", FindText},
     {Kind::kString, "format", FormatText},
     {Kind::kString, "splitlines", Lines},
-    {Kind::kString, "upper", Case},
-    {Kind::kString, "lower", Case},
-    {Kind::kString, "title", Case},
-    {Kind::kString, "capitalize", Case},
+    {Kind::kString, "upper", CaseMethod},
+    {Kind::kString, "lower", CaseMethod},
+    {Kind::kString, "title", CaseMethod},
+    {Kind::kString, "capitalize", CaseMethod},
     {Kind::kList, "append", Append},
     {Kind::kList, "pop", Pop},
     {Kind::kDict, "get", GetKey},
@@ -247,8 +245,8 @@ constexpr Row kMethods[] = {
     {Kind::kDict, "values", DictParts},
 };
 
-const Row* FindMethod(const Value& self, std::string_view name) {
-  for (const Row& row : kMethods)
+const MethodRow* FindMethod(const Value& self, std::string_view name) {
+  for (const MethodRow& row : kMethods)
     if (row.kind == self.kind() && row.name == name) return &row;
   return nullptr;
 }

@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kMaxSource = 4 << 20;
 constexpr size_t kMaxNodes = 500'000;
 // Maximum depth of the tree. Real templates reach 22; a chain of `+` adds one level per term.
-constexpr int kMaxDepth = 400;
+constexpr int kMaxNodeDepth = 400;
 
 std::string Describe(const Token& token) {
   switch (token.type) {
@@ -80,9 +80,9 @@ Node Parser::At(NodeKind kind, uint32_t offset) const {
 Result<int> Parser::Add(Node node) {
   for (const int kid : node.kids)
     if (kid >= 0) node.depth = std::max(node.depth, 1 + ast_.nodes[static_cast<size_t>(kid)].depth);
-  if (node.depth > kMaxDepth)
+  if (node.depth > kMaxNodeDepth)
     return InvalidArgument(
-        fmt::format("{}nested deeper than {}", Where(ast_.source, node.offset), kMaxDepth));
+        fmt::format("{}nested deeper than {}", Where(ast_.source, node.offset), kMaxNodeDepth));
   if (ast_.nodes.size() >= kMaxNodes)
     return InvalidArgument(fmt::format("chat template: more than {} nodes", kMaxNodes));
   ast_.nodes.push_back(std::move(node));

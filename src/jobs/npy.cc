@@ -13,7 +13,7 @@ constexpr std::string_view kMagic("\x93NUMPY\x01\x00", 8);
 constexpr size_t kPrefix = 10;  // magic, version, header length
 constexpr std::string_view kDict = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
 
-std::string Header(int64_t rows, int64_t columns) {
+std::string NpyHeader(int64_t rows, int64_t columns) {
   std::string dict = fmt::format("{}{}, {}), }}", kDict, rows, columns);
   while ((kPrefix + dict.size() + 1) % 64 != 0) dict += ' ';
   dict += '\n';
@@ -40,7 +40,7 @@ FileKind NpyMatrix() { return {"a matrix of float32 (.npy) from an earlier run",
 
 Result<NpyWriter> NpyWriter::Create(const std::string& path, int64_t rows, int64_t columns) {
   LATTE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, NpyMatrix()));
-  const std::string header = Header(rows, columns);
+  const std::string header = NpyHeader(rows, columns);
   LATTE_RETURN_IF_ERROR(file.Write(std::as_bytes(std::span(header))));
   return NpyWriter(std::move(file));
 }

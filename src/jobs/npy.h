@@ -6,7 +6,7 @@
 
 #include "latte/status.h"
 
-#include "src/base/output_file.h"
+#include "src/base/files/output_file.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {

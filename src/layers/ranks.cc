@@ -23,7 +23,7 @@ int64_t WidthOf(int64_t rank, int64_t ranks, int64_t n, int64_t unit) {
 }
 
 // The parts of all ranks, side by side in `all` [M, N].
-void Gather(const TensorView& mine, const TensorView& all, int64_t unit, StepContext& step) {
+void GatherShares(const TensorView& mine, const TensorView& all, int64_t unit, StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   LATTE_CHECK(workspace.device().is_host(), "ranks exchange rows in host memory");
@@ -100,7 +100,7 @@ void GatherRows(const TensorView& y, std::span<const int64_t> begins, StepContex
 TensorView GatherColumns(const TensorView& mine, int64_t n, StepContext& step, int64_t unit) {
   if (RankCount(step) == 1) return mine;
   const TensorView all = step.workspace->Take(DType::kF32, {mine.shape[0], n});
-  Gather(mine, all, unit, step);
+  GatherShares(mine, all, unit, step);
   return all;
 }
 
@@ -110,7 +110,7 @@ TensorView ShareOf(const TensorView& y, StepContext& step) {
 }
 
 void GatherShares(const TensorView& share, const TensorView& y, StepContext& step) {
-  if (RankCount(step) > 1) Gather(share, y, /*unit=*/1, step);
+  if (RankCount(step) > 1) GatherShares(share, y, /*unit=*/1, step);
 }
 
 void MultiplyShared(const Linear& linear, const Activations& x, const TensorView& y,

@@ -8,7 +8,7 @@
 #include "src/openai/error.h"
 #include "src/openai/request.h"
 
-namespace latte {
+namespace latte::bad_request_test {
 namespace {
 
 constexpr auto kChat = OpenAiEndpoint::kChat;
@@ -230,4 +230,4 @@ TEST(BadRequest, TheEngineRefusesTheRest) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::bad_request_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::conversation_test {
 namespace {
 
 const OpenAiModel& Tiny() {
@@ -43,4 +43,4 @@ TEST(Conversation, AnErrorOfAMessageNamesTheFieldOfTheRequest) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::conversation_test

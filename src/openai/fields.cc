@@ -9,17 +9,12 @@
 #include <fmt/format.h>
 
 #include "src/base/fields/fields.h"
+#include "src/base/fields/json_values.h"
 #include "src/base/fields/suggest.h"
 #include "src/openai/neutral_fields.h"
 
 namespace latte {
 namespace {
-
-template <class T, class U>
-Status Set(Result<T> value, U* out) {
-  LATTE_ASSIGN_OR_RETURN(*out, std::move(value));
-  return {};
-}
 
 Result<int32_t> AsInt32(const Json& value) {
   using Limits = std::numeric_limits<int32_t>;
@@ -121,81 +116,87 @@ Status ReadStreamOptions(const Json& value, OpenAiFields& f) {
   return Set(value.GetBoolOr("continuous_usage_stats", false), &f.continuous_usage);
 }
 
-enum class Where { kBoth, kChat, kCompletions };
-using Reader = Status (*)(const Json& value, OpenAiFields& fields);
+enum class FieldPlace { kBoth, kChat, kCompletions };
+using FieldReader = Status (*)(const Json& value, OpenAiFields& fields);
 
-struct BodyField {
+struct ChatField {
   std::string_view name;
-  Where where;
-  Reader read;
+  FieldPlace where;
+  FieldReader read;
 };
 
 // Fields that are no member of SamplingParams, StopConditions and Request, or are written otherwise
 // than there. All others are read by the lists of those.
-using F = OpenAiFields;
-constexpr auto kFields = std::to_array<BodyField>({
-    {"model", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsString(), &f.model); }},
-    {"messages", Where::kChat,
-     [](const Json& v, F& f) {
+constexpr auto kChatFields = std::to_array<ChatField>({
+    {"model", FieldPlace::kBoth,
+     [](const Json& v, OpenAiFields& f) { return Set(v.AsString(), &f.model); }},
+    {"messages", FieldPlace::kChat,
+     [](const Json& v, OpenAiFields& f) {
        f.messages = v;
        return Status();
      }},
-    {"prompt", Where::kCompletions,
-     [](const Json& v, F& f) {
+    {"prompt", FieldPlace::kCompletions,
+     [](const Json& v, OpenAiFields& f) {
        f.prompt = v;
        return Status();
      }},
-    {"max_tokens", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsInt(), &f.max_tokens); }},
-    {"max_completion_tokens", Where::kChat,
-     [](const Json& v, F& f) { return Set(v.AsInt(), &f.max_completion_tokens); }},
-    {"top_k", Where::kBoth, ReadTopK},
-    {"logit_bias", Where::kBoth, ReadLogitBias},
-    {"seed", Where::kBoth, ReadSeed},
-    {"stop", Where::kBoth, ReadStop},
-    {"stop_token_ids", Where::kBoth, ReadStopTokens},
-    {"logprobs", Where::kChat, ReadChatLogprobs},
-    {"top_logprobs", Where::kChat,
-     [](const Json& v, F& f) { return Set(AsCount(v), &f.logprobs); }},
-    {"logprobs", Where::kCompletions, ReadCompletionLogprobs},
-    {"prompt_logprobs", Where::kBoth,
-     [](const Json& v, F& f) { return Set(AsCount(v), &f.request.prompt_logprobs); }},
-    {"echo", Where::kCompletions,
-     [](const Json& v, F& f) { return Set(v.AsBool(), &f.request.echo); }},
-    {"stream", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsBool(), &f.stream); }},
-    {"stream_options", Where::kBoth, ReadStreamOptions},
-    {"skip_special_tokens", Where::kBoth, ReadSkipSpecial},
-    {"chat_template_kwargs", Where::kChat,
-     [](const Json& v, F& f) { return ReadTemplateVariables(v, &f.reasoning); }},
-    {"thinking", Where::kChat, [](const Json& v, F& f) { return ReadThinking(v, &f.reasoning); }},
-    {"enable_thinking", Where::kChat,
-     [](const Json& v, F& f) { return ReadThinkingSwitch(v, &f.reasoning); }},
-    {"reasoning_effort", Where::kChat,
-     [](const Json& v, F& f) { return ReadReasoningEffort(v, &f.reasoning); }},
-    {"tools", Where::kChat, [](const Json& v, F& f) { return ReadTools(v, &f.tools); }},
-    {"tool_choice", Where::kChat, [](const Json& v, F& f) { return ReadToolChoice(v, &f.tools); }},
-    {"response_format", Where::kBoth,
-     [](const Json& v, F& f) { return ReadResponseFormat(v, &f.format); }},
-    {"structured_outputs", Where::kBoth,
-     [](const Json& v, F& f) { return ReadStructuredOutputs(v, &f.format); }},
-    {"guided_json", Where::kBoth,
-     [](const Json& v, F& f) { return ReadGuide("json", v, &f.format); }},
-    {"guided_regex", Where::kBoth,
-     [](const Json& v, F& f) { return ReadGuide("regex", v, &f.format); }},
-    {"guided_choice", Where::kBoth,
-     [](const Json& v, F& f) { return ReadGuide("choice", v, &f.format); }},
-    {"guided_grammar", Where::kBoth,
-     [](const Json& v, F& f) { return ReadGuide("grammar", v, &f.format); }},
-    {"parallel_tool_calls", Where::kChat,
-     [](const Json& v, F& f) { return Set(v.AsBool(), &f.tools.parallel); }},
+    {"max_tokens", FieldPlace::kBoth,
+     [](const Json& v, OpenAiFields& f) { return Set(v.AsInt(), &f.max_tokens); }},
+    {"max_completion_tokens", FieldPlace::kChat,
+     [](const Json& v, OpenAiFields& f) { return Set(v.AsInt(), &f.max_completion_tokens); }},
+    {"top_k", FieldPlace::kBoth, ReadTopK},
+    {"logit_bias", FieldPlace::kBoth, ReadLogitBias},
+    {"seed", FieldPlace::kBoth, ReadSeed},
+    {"stop", FieldPlace::kBoth, ReadStop},
+    {"stop_token_ids", FieldPlace::kBoth, ReadStopTokens},
+    {"logprobs", FieldPlace::kChat, ReadChatLogprobs},
+    {"top_logprobs", FieldPlace::kChat,
+     [](const Json& v, OpenAiFields& f) { return Set(AsCount(v), &f.logprobs); }},
+    {"logprobs", FieldPlace::kCompletions, ReadCompletionLogprobs},
+    {"prompt_logprobs", FieldPlace::kBoth,
+     [](const Json& v, OpenAiFields& f) { return Set(AsCount(v), &f.request.prompt_logprobs); }},
+    {"echo", FieldPlace::kCompletions,
+     [](const Json& v, OpenAiFields& f) { return Set(v.AsBool(), &f.request.echo); }},
+    {"stream", FieldPlace::kBoth,
+     [](const Json& v, OpenAiFields& f) { return Set(v.AsBool(), &f.stream); }},
+    {"stream_options", FieldPlace::kBoth, ReadStreamOptions},
+    {"skip_special_tokens", FieldPlace::kBoth, ReadSkipSpecial},
+    {"chat_template_kwargs", FieldPlace::kChat,
+     [](const Json& v, OpenAiFields& f) { return ReadTemplateVariables(v, &f.reasoning); }},
+    {"thinking", FieldPlace::kChat,
+     [](const Json& v, OpenAiFields& f) { return ReadThinking(v, &f.reasoning); }},
+    {"enable_thinking", FieldPlace::kChat,
+     [](const Json& v, OpenAiFields& f) { return ReadThinkingSwitch(v, &f.reasoning); }},
+    {"reasoning_effort", FieldPlace::kChat,
+     [](const Json& v, OpenAiFields& f) { return ReadReasoningEffort(v, &f.reasoning); }},
+    {"tools", FieldPlace::kChat,
+     [](const Json& v, OpenAiFields& f) { return ReadTools(v, &f.tools); }},
+    {"tool_choice", FieldPlace::kChat,
+     [](const Json& v, OpenAiFields& f) { return ReadToolChoice(v, &f.tools); }},
+    {"response_format", FieldPlace::kBoth,
+     [](const Json& v, OpenAiFields& f) { return ReadResponseFormat(v, &f.format); }},
+    {"structured_outputs", FieldPlace::kBoth,
+     [](const Json& v, OpenAiFields& f) { return ReadStructuredOutputs(v, &f.format); }},
+    {"guided_json", FieldPlace::kBoth,
+     [](const Json& v, OpenAiFields& f) { return ReadGuide("json", v, &f.format); }},
+    {"guided_regex", FieldPlace::kBoth,
+     [](const Json& v, OpenAiFields& f) { return ReadGuide("regex", v, &f.format); }},
+    {"guided_choice", FieldPlace::kBoth,
+     [](const Json& v, OpenAiFields& f) { return ReadGuide("choice", v, &f.format); }},
+    {"guided_grammar", FieldPlace::kBoth,
+     [](const Json& v, OpenAiFields& f) { return ReadGuide("grammar", v, &f.format); }},
+    {"parallel_tool_calls", FieldPlace::kChat,
+     [](const Json& v, OpenAiFields& f) { return Set(v.AsBool(), &f.tools.parallel); }},
 });
 
-const BodyField* FindField(OpenAiEndpoint endpoint, std::string_view name) {
-  const Where here = endpoint == OpenAiEndpoint::kChat ? Where::kChat : Where::kCompletions;
+const ChatField* FindField(OpenAiEndpoint endpoint, std::string_view name) {
+  const FieldPlace here =
+      endpoint == OpenAiEndpoint::kChat ? FieldPlace::kChat : FieldPlace::kCompletions;
   const auto* const found =
-      std::find_if(kFields.begin(), kFields.end(), [&](const BodyField& field) {
-        return field.name == name && (field.where == Where::kBoth || field.where == here);
+      std::find_if(kChatFields.begin(), kChatFields.end(), [&](const ChatField& field) {
+        return field.name == name && (field.where == FieldPlace::kBoth || field.where == here);
       });
-  return found == kFields.end() ? nullptr : found;
+  return found == kChatFields.end() ? nullptr : found;
 }
 
 // A value of the type that a field of a list has.
@@ -230,7 +231,7 @@ bool Absent(OpenAiEndpoint endpoint, std::string_view name) {
 // The names of the fields that have an effect, for suggestions. `messages` and `prompt` are read elsewhere.
 std::vector<std::string> FieldNames() {
   std::vector<std::string> names = {"messages", "prompt"};
-  for (const BodyField& field : kFields) names.emplace_back(field.name);
+  for (const ChatField& field : kChatFields) names.emplace_back(field.name);
   const auto add = [&](const Field& field, auto&&...) { names.emplace_back(JsonKey(field)); };
   SamplingParams::VisitFields(add);
   StopConditions::VisitFields(add);
@@ -249,7 +250,7 @@ std::string Suggestion(OpenAiEndpoint endpoint, const std::string& name) {
 
 std::optional<Status> ReadField(OpenAiEndpoint endpoint, const std::string& name, const Json& value,
                                 OpenAiFields* fields) {
-  if (const BodyField* field = FindField(endpoint, name)) return field->read(value, *fields);
+  if (const ChatField* field = FindField(endpoint, name)) return field->read(value, *fields);
   if (!Absent(endpoint, name))
     if (const auto read = ReadListed(name, value, &fields->request)) return read;
   const auto checked = CheckNeutralField(endpoint, name, value);

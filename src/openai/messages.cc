@@ -7,18 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "src/base/fields/json_values.h"
+
 namespace latte {
 namespace {
 
 constexpr auto kRoles =
     std::to_array<std::string_view>({"system", "developer", "user", "assistant", "tool"});
-
-bool IsEmptyList(const Json& v) { return (v.is_array() || v.is_object()) && v.size() == 0; }
-bool IsEmptyText(const Json& v) { return v.is_string() && v.AsString() == ""; }
-bool IsFalse(const Json& v) { return v.is_bool() && v.AsBool() == false; }
-
-bool IsList(const Json& v) { return v.is_array(); }
-bool IsObject(const Json& v) { return v.is_object(); }
 
 // Members that have no effect while they are empty and are refused otherwise. `says_nothing` is
 // called for values that are not null.
@@ -32,11 +27,11 @@ struct Silent {
 constexpr auto kOfMessages = std::to_array<Silent>({
     {"refusal", IsEmptyText, "send it as content"},
     {"annotations", IsList, ""},  // positions of sources in the text
-    {"audio", IsEmptyList, "the model reads text"},
-    {"images", IsEmptyList, "the model reads text"},
-    {"function_call", IsEmptyList, "send tool_calls"},
-    {"thinking_blocks", IsEmptyList, "send reasoning_content"},
-    {"reasoning_details", IsEmptyList, "send reasoning_content"},
+    {"audio", IsEmpty, "the model reads text"},
+    {"images", IsEmpty, "the model reads text"},
+    {"function_call", IsEmpty, "send tool_calls"},
+    {"thinking_blocks", IsEmpty, "send reasoning_content"},
+    {"reasoning_details", IsEmpty, "send reasoning_content"},
     {"provider_specific_fields", IsObject, ""},
     {"cache_control", IsObject, ""},
     {"prefix", IsFalse, "every answer is a message of its own"},
@@ -53,8 +48,8 @@ constexpr auto kOfCalls = std::to_array<Silent>({
 
 // Errors: kInvalidArgument for a member of `object` that is neither in `names` nor null nor silent;
 // kUnsupported for a silent member that is not empty.
-Status CheckMembers(const Json& object, std::initializer_list<std::string_view> names,
-                    std::span<const Silent> silent = {}) {
+Status CheckMessageMembers(const Json& object, std::initializer_list<std::string_view> names,
+                           std::span<const Silent> silent = {}) {
   if (!object.is_object()) return InvalidArgument(object.path() + ": expected an object");
   return object.ForEachMember([&](const std::string& name, const Json& value) -> Status {
     if (!object.Find(name)) return {};  // null
@@ -69,13 +64,13 @@ Status CheckMembers(const Json& object, std::initializer_list<std::string_view> 
   });
 }
 
-Result<std::string> PartText(const Json& part) {
+Result<std::string> MessagePartText(const Json& part) {
   if (!part.is_object()) return InvalidArgument(part.path() + ": expected an object");
   LATTE_ASSIGN_OR_RETURN(const std::string type, part.GetString("type"));
   if (type != "text")
     return Unsupported(fmt::format("{}: parts of type '{}' are not supported; the model reads text",
                                    part.path(), type));
-  LATTE_RETURN_IF_ERROR(CheckMembers(part, {"type", "text"}, kOfParts));
+  LATTE_RETURN_IF_ERROR(CheckMessageMembers(part, {"type", "text"}, kOfParts));
   return part.GetString("text");
 }
 
@@ -85,7 +80,7 @@ Result<std::string> ContentText(const Json& content) {
     return InvalidArgument(content.path() + ": expected a string or an array of parts");
   std::string text;
   for (size_t i = 0; i < content.size(); ++i) {
-    LATTE_ASSIGN_OR_RETURN(const std::string part, PartText(content.At(i)));
+    LATTE_ASSIGN_OR_RETURN(const std::string part, MessagePartText(content.At(i)));
     if (i > 0) text += '\n';
     text += part;
   }
@@ -98,9 +93,9 @@ Result<ToolCall> ParseCall(const Json& call) {
   if (type != "function")
     return Unsupported(fmt::format(
         "{}: calls of type '{}' are not supported; calls of functions are", call.path(), type));
-  LATTE_RETURN_IF_ERROR(CheckMembers(call, {"id", "type", "function"}, kOfCalls));
+  LATTE_RETURN_IF_ERROR(CheckMessageMembers(call, {"id", "type", "function"}, kOfCalls));
   LATTE_ASSIGN_OR_RETURN(const Json function, call.Get("function"));
-  LATTE_RETURN_IF_ERROR(CheckMembers(function, {"name", "arguments"}));
+  LATTE_RETURN_IF_ERROR(CheckMessageMembers(function, {"name", "arguments"}));
   ToolCall out;
   LATTE_ASSIGN_OR_RETURN(out.id, call.GetStringOr("id", ""));
   LATTE_ASSIGN_OR_RETURN(out.name, function.GetString("name"));
@@ -109,7 +104,7 @@ Result<ToolCall> ParseCall(const Json& call) {
   return out;
 }
 
-Status ReadText(const Json& message, std::string_view key, std::optional<std::string>* out) {
+Status ReadMessageText(const Json& message, std::string_view key, std::optional<std::string>* out) {
   if (const auto value = message.Find(key)) {
     LATTE_ASSIGN_OR_RETURN(*out, value->AsString());
   }
@@ -118,7 +113,7 @@ Status ReadText(const Json& message, std::string_view key, std::optional<std::st
 
 Status ReadCalls(const Json& message, ChatMessage* out) {
   const auto calls = message.Find("tool_calls");
-  if (!calls || IsEmptyList(*calls)) return {};
+  if (!calls || IsEmpty(*calls)) return {};
   if (!calls->is_array()) return InvalidArgument(calls->path() + ": expected an array");
   for (size_t i = 0; i < calls->size(); ++i) {
     LATTE_ASSIGN_OR_RETURN(out->tool_calls.emplace_back(), ParseCall(calls->At(i)));
@@ -148,7 +143,7 @@ Status CheckSpeaker(const Json& message, const ChatMessage& parsed) {
 }
 
 Result<ChatMessage> ParseMessage(const Json& message) {
-  LATTE_RETURN_IF_ERROR(CheckMembers(
+  LATTE_RETURN_IF_ERROR(CheckMessageMembers(
       message,
       {"role", "content", "name", "reasoning_content", "reasoning", "tool_calls", "tool_call_id"},
       kOfMessages));
@@ -156,10 +151,10 @@ Result<ChatMessage> ParseMessage(const Json& message) {
   LATTE_ASSIGN_OR_RETURN(out.role, message.GetString("role"));
   LATTE_RETURN_IF_ERROR(CheckRole(message, out.role));
   LATTE_RETURN_IF_ERROR(ReadCalls(message, &out));
-  LATTE_RETURN_IF_ERROR(ReadText(message, "reasoning", &out.reasoning));
-  LATTE_RETURN_IF_ERROR(ReadText(message, "reasoning_content", &out.reasoning));
-  LATTE_RETURN_IF_ERROR(ReadText(message, "tool_call_id", &out.tool_call_id));
-  LATTE_RETURN_IF_ERROR(ReadText(message, "name", &out.name));
+  LATTE_RETURN_IF_ERROR(ReadMessageText(message, "reasoning", &out.reasoning));
+  LATTE_RETURN_IF_ERROR(ReadMessageText(message, "reasoning_content", &out.reasoning));
+  LATTE_RETURN_IF_ERROR(ReadMessageText(message, "tool_call_id", &out.tool_call_id));
+  LATTE_RETURN_IF_ERROR(ReadMessageText(message, "name", &out.name));
   LATTE_RETURN_IF_ERROR(CheckSpeaker(message, out));
   if (const auto content = message.Find("content")) {
     LATTE_ASSIGN_OR_RETURN(out.content, ContentText(*content));

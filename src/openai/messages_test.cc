@@ -5,7 +5,7 @@
 
 #include "src/base/json.h"
 
-namespace latte {
+namespace latte::messages_test {
 namespace {
 
 TEST(OpenAiMessages, EveryFieldArrives) {
@@ -102,4 +102,4 @@ TEST(OpenAiMessages, OnlyAssistantsThinkAndCall) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::messages_test

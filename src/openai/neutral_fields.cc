@@ -6,29 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "src/base/fields/json_values.h"
 #include "src/openai/anthropic/fields.h"
 
 namespace latte {
 namespace {
-
-bool IsBool(const Json& v) { return v.is_bool(); }
-bool IsTrue(const Json& v) { return v.is_bool() && v.AsBool() == true; }
-bool IsFalse(const Json& v) { return v.is_bool() && v.AsBool() == false; }
-// A name, which nothing keeps.
-bool IsName(const Json& v) {
-  constexpr size_t kLongest = 4096;
-  return v.is_string() && v.AsString()->size() <= kLongest;
-}
-bool IsObject(const Json& v) { return v.is_object(); }
-bool IsEmpty(const Json& v) { return (v.is_array() || v.is_object()) && v.size() == 0; }
-bool IsEmptyText(const Json& v) { return v.is_string() && v.AsString() == ""; }
-bool IsOne(const Json& v) { return v.is_number() && v.AsDouble() == 1.0; }
-bool Never(const Json&) { return false; }
-
-bool IsOneOf(const Json& v, std::initializer_list<std::string_view> texts) {
-  if (!v.is_string()) return false;
-  return std::find(texts.begin(), texts.end(), *v.AsString()) != texts.end();
-}
 
 // {"type": "text"}, where all other members are null.
 bool IsTextModality(const Json& v) {
@@ -46,74 +28,74 @@ bool IsSwitches(const Json& v) {
       .has_value();
 }
 
-enum class Where { kBoth, kChat, kCompletions };
+enum class NeutralPlace { kBoth, kChat, kCompletions };
 
 struct Neutral {
   std::string_view name;
-  Where where;
+  NeutralPlace where;
   bool (*changes_nothing)(const Json& value);
   std::string_view taken;  // description of accepted values; empty: only null is accepted
 };
 
-constexpr std::string_view kName = "a string of at most 4096 bytes";
-
 constexpr auto kNeutral = std::to_array<Neutral>({
     // The user, and accounting by the service.
-    {"user", Where::kBoth, IsName, kName},
-    {"safety_identifier", Where::kBoth, IsName, kName},
-    {"prompt_cache_key", Where::kBoth, IsName, kName},
-    {"prompt_cache_retention", Where::kBoth, IsName, kName},
-    {"request_id", Where::kBoth, IsName, kName},  // X-Request-Id names a request
-    {"rid", Where::kBoth, IsName, kName},
-    {"metadata", Where::kBoth, IsObject, "an object"},
-    {"store", Where::kBoth, IsBool, "true or false"},
-    {"service_tier", Where::kBoth,
+    {"user", NeutralPlace::kBoth, IsShortName, kShortName},
+    {"safety_identifier", NeutralPlace::kBoth, IsShortName, kShortName},
+    {"prompt_cache_key", NeutralPlace::kBoth, IsShortName, kShortName},
+    {"prompt_cache_retention", NeutralPlace::kBoth, IsShortName, kShortName},
+    {"request_id", NeutralPlace::kBoth, IsShortName, kShortName},  // X-Request-Id names a request
+    {"rid", NeutralPlace::kBoth, IsShortName, kShortName},
+    {"metadata", NeutralPlace::kBoth, IsObject, "an object"},
+    {"store", NeutralPlace::kBoth, IsBool, "true or false"},
+    {"service_tier", NeutralPlace::kBoth,
      [](const Json& v) {
        return IsOneOf(v, {"auto", "default"});
      },
      "auto or default"},
-    {"stream_options", Where::kBoth, IsSwitches, "an object of switches"},
-    {"prediction", Where::kChat, IsObject, "an object"},
+    {"stream_options", NeutralPlace::kBoth, IsSwitches, "an object of switches"},
+    {"prediction", NeutralPlace::kChat, IsObject, "an object"},
     // The older names of tools and tool_choice.
-    {"functions", Where::kChat, IsEmpty, "[]"},
-    {"function_call", Where::kChat,
+    {"functions", NeutralPlace::kChat, IsEmpty, "[]"},
+    {"function_call", NeutralPlace::kChat,
      [](const Json& v) {
        return IsOneOf(v, {"none", "auto"});
      },
      "none or auto"},
-    {"web_search_options", Where::kChat, Never, ""},
+    {"web_search_options", NeutralPlace::kChat, Never, ""},
     // The format of the answer.
-    {"modalities", Where::kChat, IsTextModality, R"(["text"])"},
-    {"audio", Where::kChat, Never, ""},
-    {"verbosity", Where::kChat, [](const Json& v) { return IsOneOf(v, {"medium"}); }, "medium"},
-    {"suffix", Where::kCompletions, IsEmptyText, "an empty string"},
-    {"include_reasoning", Where::kChat, IsTrue, "true"},
-    {"separate_reasoning", Where::kChat, IsTrue, "true"},
-    {"stream_reasoning", Where::kChat, IsBool, "true or false"},
-    {"include_stop_str_in_output", Where::kBoth, IsFalse, "false"},
-    {"no_stop_trim", Where::kBoth, IsFalse, "false"},
-    {"spaces_between_special_tokens", Where::kBoth, IsBool, "true or false"},
-    {"return_token_ids", Where::kBoth, IsFalse, "false"},
-    {"return_tokens_as_token_ids", Where::kBoth, IsFalse, "false"},
-    {"detokenize", Where::kBoth, IsTrue, "true"},
+    {"modalities", NeutralPlace::kChat, IsTextModality, R"(["text"])"},
+    {"audio", NeutralPlace::kChat, Never, ""},
+    {"verbosity", NeutralPlace::kChat, [](const Json& v) { return IsOneOf(v, {"medium"}); },
+     "medium"},
+    {"suffix", NeutralPlace::kCompletions, IsEmptyText, "an empty string"},
+    {"include_reasoning", NeutralPlace::kChat, IsTrue, "true"},
+    {"separate_reasoning", NeutralPlace::kChat, IsTrue, "true"},
+    {"stream_reasoning", NeutralPlace::kChat, IsBool, "true or false"},
+    {"include_stop_str_in_output", NeutralPlace::kBoth, IsFalse, "false"},
+    {"no_stop_trim", NeutralPlace::kBoth, IsFalse, "false"},
+    {"spaces_between_special_tokens", NeutralPlace::kBoth, IsBool, "true or false"},
+    {"return_token_ids", NeutralPlace::kBoth, IsFalse, "false"},
+    {"return_tokens_as_token_ids", NeutralPlace::kBoth, IsFalse, "false"},
+    {"detokenize", NeutralPlace::kBoth, IsTrue, "true"},
     // The prompt.
-    {"add_generation_prompt", Where::kChat, IsTrue, "true"},
-    {"continue_final_message", Where::kChat, IsFalse, "false"},
-    {"add_special_tokens", Where::kChat, IsFalse, "false (the template writes them)"},
-    {"add_special_tokens", Where::kCompletions, IsTrue, "true (a prompt of ids is taken as it is)"},
-    {"chat_template", Where::kChat, Never, ""},
-    {"documents", Where::kChat, IsEmpty, "[]"},
-    {"mm_processor_kwargs", Where::kChat, IsEmpty, "{}"},
+    {"add_generation_prompt", NeutralPlace::kChat, IsTrue, "true"},
+    {"continue_final_message", NeutralPlace::kChat, IsFalse, "false"},
+    {"add_special_tokens", NeutralPlace::kChat, IsFalse, "false (the template writes them)"},
+    {"add_special_tokens", NeutralPlace::kCompletions, IsTrue,
+     "true (a prompt of ids is taken as it is)"},
+    {"chat_template", NeutralPlace::kChat, Never, ""},
+    {"documents", NeutralPlace::kChat, IsEmpty, "[]"},
+    {"mm_processor_kwargs", NeutralPlace::kChat, IsEmpty, "{}"},
     // Speed and progress.
-    {"cache_prompt", Where::kBoth, IsBool, "true or false"},
-    {"timings_per_token", Where::kBoth, IsFalse, "false"},
-    {"return_progress", Where::kBoth, IsFalse, "false"},
+    {"cache_prompt", NeutralPlace::kBoth, IsBool, "true or false"},
+    {"timings_per_token", NeutralPlace::kBoth, IsFalse, "false"},
+    {"return_progress", NeutralPlace::kBoth, IsFalse, "false"},
     // Other sampling methods.
-    {"use_beam_search", Where::kBoth, IsFalse, "false"},
-    {"early_stopping", Where::kBoth, IsFalse, "false"},
-    {"length_penalty", Where::kBoth, IsOne, "1"},
-    {"bad_words", Where::kBoth, IsEmpty, "[]"},
-    {"logits_processors", Where::kBoth, IsEmpty, "[]"},
+    {"use_beam_search", NeutralPlace::kBoth, IsFalse, "false"},
+    {"early_stopping", NeutralPlace::kBoth, IsFalse, "false"},
+    {"length_penalty", NeutralPlace::kBoth, IsOne, "1"},
+    {"bad_words", NeutralPlace::kBoth, IsEmpty, "[]"},
+    {"logits_processors", NeutralPlace::kBoth, IsEmpty, "[]"},
 });
 
 }  // namespace
@@ -121,10 +103,11 @@ constexpr auto kNeutral = std::to_array<Neutral>({
 std::optional<Status> CheckNeutralField(OpenAiEndpoint endpoint, std::string_view name,
                                         const Json& value) {
   if (name == "best_of" && endpoint == OpenAiEndpoint::kCompletions) return Status();
-  const Where here = endpoint == OpenAiEndpoint::kChat ? Where::kChat : Where::kCompletions;
+  const NeutralPlace here =
+      endpoint == OpenAiEndpoint::kChat ? NeutralPlace::kChat : NeutralPlace::kCompletions;
   const auto* const found =
       std::find_if(kNeutral.begin(), kNeutral.end(), [&](const Neutral& field) {
-        return field.name == name && (field.where == Where::kBoth || field.where == here);
+        return field.name == name && (field.where == NeutralPlace::kBoth || field.where == here);
       });
   if (found == kNeutral.end()) return std::nullopt;
   if (found->changes_nothing(value)) return Status();

@@ -7,7 +7,7 @@
 #include "src/openai/request.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::reasoning_test {
 namespace {
 
 constexpr auto kChat = OpenAiEndpoint::kChat;
@@ -119,4 +119,4 @@ TEST(OpenAiReasoning, WhatAModelCannotDoIsNamed) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::reasoning_test

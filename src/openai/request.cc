@@ -177,8 +177,8 @@ Result<OpenAiRequest> ParseCompletion(OpenAiEndpoint endpoint, const Json& body,
   return out;
 }
 
-Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const OpenAiModel& model,
-                            const OpenAiRules& rules) {
+Result<OpenAiRequest> ParseAnyBody(OpenAiEndpoint endpoint, const Json& body,
+                                   const OpenAiModel& model, const OpenAiRules& rules) {
   switch (endpoint) {
     case OpenAiEndpoint::kChat:
     case OpenAiEndpoint::kCompletions:
@@ -233,7 +233,7 @@ Status OpenAiModel::UseChatTemplate(const std::string& text, const ModelConfig& 
 
 Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& body,
                                          const OpenAiModel& model, const OpenAiRules& rules) {
-  Result<OpenAiRequest> out = Parse(endpoint, body, model, rules);
+  Result<OpenAiRequest> out = ParseAnyBody(endpoint, body, model, rules);
   if (out) return out;
   Error error = std::move(out).error();
   // For the sender of the request, a wrong type is not a corrupt file, and a conversation that

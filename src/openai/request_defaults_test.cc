@@ -8,7 +8,7 @@
 #include "src/openai/request.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::request_defaults_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -81,4 +81,4 @@ TEST_F(OpenAiDefaults, TheEndsOfTheRangesAreValid) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::request_defaults_test

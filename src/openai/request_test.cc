@@ -8,7 +8,7 @@
 #include "src/openai/neutral_fields.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::request_test {
 namespace {
 
 constexpr auto kChat = OpenAiEndpoint::kChat;
@@ -397,4 +397,4 @@ TEST(OpenAiRequest, ABodyIsAnObjectAndAModelNeedsAChatFormatForChatsOnly) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::request_test

@@ -6,7 +6,7 @@
 #include "src/openai/error.h"
 #include "src/openai/events/completion_body.h"
 
-namespace latte {
+namespace latte::response_test {
 namespace {
 
 const Tokenizer& Tiny() {
@@ -125,4 +125,4 @@ TEST(OpenAiAnswer, LogprobsOfAnEchoBeginWithThePrompt) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::response_test

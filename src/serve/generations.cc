@@ -8,6 +8,7 @@
 
 #include "src/base/json_out.h"
 #include "src/base/limits/out_of_memory.h"
+#include "src/base/timer.h"
 
 namespace latte {
 namespace {
@@ -16,12 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 // A stream says that it lives after so long without a token.
 constexpr auto kQuietStream = std::chrono::seconds(10);
-
-int64_t SecondsNow() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -76,7 +71,7 @@ void Generations::OnParsed(const std::shared_ptr<Generation>& g, Result<OpenAiRe
   }
   if (!status) return End(g, status.error());
   parts_.observer->Parsed(g->id, *request);
-  g->running.emplace(std::move(*request), parts_.model, g->id, SecondsNow());
+  g->running.emplace(std::move(*request), parts_.model, g->id, UnixSeconds());
   if (status = Submit(g); !status) End(g, status.error());
 }
 

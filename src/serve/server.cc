@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "src/base/limits/out_of_memory.h"
+#include "src/base/timer.h"
 #include "src/http/server.h"
 #include "src/serve/front/access.h"
 #include "src/serve/front/front.h"
@@ -52,12 +53,6 @@ HttpServerOptions HttpOptions(const ServeOptions& options) {
   out.idle_timeout = Milliseconds(options.idle_timeout);
   out.stall_timeout = Milliseconds(options.stall_timeout);
   return out;
-}
-
-int64_t SecondsNow() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
 }
 
 // The server's life: loading, ready, draining, stopped.
@@ -220,7 +215,7 @@ void Server::OnLoaded() {
   Engine* engine = engine_->engine();
   generations_->SetEngine(engine);
   front_.SetReady({.names = parts_.names,
-                   .created = SecondsNow(),
+                   .created = UnixSeconds(),
                    .max_model_len = engine->options().max_tokens,
                    .mha_bytes_per_token = parts_.mha_bytes_per_token,
                    .engine = engine->options(),

@@ -10,14 +10,14 @@ namespace latte {
 namespace {
 
 // A cache line, and one AVX-512 register.
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kMemoryAlignment = 64;
 
 class Host final : public Device {
  public:
   Host() : Device(DeviceKind::kHost, 0) {}
 
   std::byte* Allocate(int64_t bytes, MemoryUse use) const override {
-    if (use == MemoryUse::kTensor) return AllocateTensor(RoundUp(bytes, kAlignment));
+    if (use == MemoryUse::kTensor) return AllocateTensor(RoundUp(bytes, kMemoryAlignment));
     const PageSize pages = use == MemoryUse::kWorkspace ? PageSize::kHuge : PageSize::kUsual;
     std::optional<AnonymousMemory> memory = AnonymousMemory::Reserve(bytes, pages);
     return memory ? memory->Release() : nullptr;
@@ -39,7 +39,7 @@ class Host final : public Device {
  private:
   static std::byte* AllocateTensor(int64_t bytes) {
     const auto size = static_cast<size_t>(bytes);
-    void* const at = std::aligned_alloc(kAlignment, size);
+    void* const at = std::aligned_alloc(kMemoryAlignment, size);
     if (at != nullptr) std::memset(at, 0, size);
     return static_cast<std::byte*>(at);
   }

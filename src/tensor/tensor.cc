@@ -10,7 +10,7 @@
 
 namespace latte {
 namespace {
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kTensorAlignment = 64;
 }
 
 TensorView::TensorView(void* at, DType type, std::span<const int64_t> dims)
@@ -79,7 +79,7 @@ Tensor::Tensor(DType dtype, std::initializer_list<int64_t> dims, const Device& d
 
 Tensor::Tensor(DType dtype, std::span<const int64_t> dims, const Device& device)
     : view_(nullptr, dtype, dims) {
-  const int64_t size = RoundUp(std::max<int64_t>(bytes(), 1), kAlignment);
+  const int64_t size = RoundUp(std::max<int64_t>(bytes(), 1), kTensorAlignment);
   memory_ = DeviceMemory::Allocate(device, size, MemoryUse::kTensor);
   if (!memory_) throw OutOfMemory(size, "a tensor");
   view_.data = memory_->data();

@@ -13,7 +13,7 @@
 namespace latte {
 namespace {
 
-constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
+constexpr int64_t kMaxTemplateBytes = int64_t{256} << 20;
 constexpr std::string_view kDefault = "default";
 constexpr std::string_view kFolder = "additional_chat_templates";
 
@@ -76,7 +76,7 @@ ChatTemplate Choose(const std::vector<NamedTemplate>& templates, const std::stri
 Result<ChatTemplate> LoadJson(const std::string& dir) {
   const std::string path = dir + "/chat_template.json";
   if (!Exists(path)) return ChatTemplate();
-  LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxFileBytes));
+  LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTemplateBytes));
   const Result<Json> document = Json::Parse(text, path);
   if (document) return ReadChatTemplate(*document);
   ChatTemplate out;
@@ -96,7 +96,7 @@ Result<ChatTemplate> LoadFolder(const std::string& dir) {
   std::vector<NamedTemplate> templates;
   for (const std::string& name : files) {
     LATTE_ASSIGN_OR_RETURN(std::string text,
-                           ReadFile(fmt::format("{}/{}.jinja", folder, name), kMaxFileBytes));
+                           ReadFile(fmt::format("{}/{}.jinja", folder, name), kMaxTemplateBytes));
     templates.push_back({name, std::move(text)});
   }
   return Choose(templates, folder);
@@ -106,7 +106,7 @@ Result<ChatTemplate> LoadJinja(const std::string& dir) {
   const std::string path = dir + "/chat_template.jinja";
   ChatTemplate out;
   if (!Exists(path)) return out;
-  LATTE_ASSIGN_OR_RETURN(out.text, ReadFile(path, kMaxFileBytes));
+  LATTE_ASSIGN_OR_RETURN(out.text, ReadFile(path, kMaxTemplateBytes));
   return out;
 }
 

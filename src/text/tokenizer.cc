@@ -19,7 +19,7 @@
 namespace latte {
 namespace {
 
-constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
+constexpr int64_t kMaxTokenizerBytes = int64_t{256} << 20;
 constexpr int64_t kMaxTiktokenBytes = int64_t{64} << 20;
 constexpr size_t kMaxTextBytes = (size_t{1} << 31) - 1;
 
@@ -148,7 +148,7 @@ JoinedText Join(std::span<const TextPiece> pieces) {
 // The text of an optional file; nullopt if it does not exist.
 Result<std::optional<std::string>> ReadIfThere(const std::string& path) {
   if (!Exists(path)) return std::optional<std::string>();
-  return ReadFile(path, kMaxFileBytes).map([](std::string text) {
+  return ReadFile(path, kMaxTokenizerBytes).map([](std::string text) {
     return std::optional(std::move(text));
   });
 }
@@ -159,7 +159,7 @@ Status ReadSpecialTokensMap(const std::string& dir, TokenizerConfig* names) {
   const std::string name = "special_tokens_map.json";
   if (!IsRegularFile(fmt::format("{}/{}", dir, name))) return {};
   LATTE_ASSIGN_OR_RETURN(const std::string text,
-                         ReadFile(fmt::format("{}/{}", dir, name), kMaxFileBytes));
+                         ReadFile(fmt::format("{}/{}", dir, name), kMaxTokenizerBytes));
   return AddSpecialTokensMap(text, names);
 }
 
@@ -206,7 +206,7 @@ Result<Tokenizer> Tokenizer::Load(const std::string& dir) {
   const bool tiktoken = !Exists(json_path) && Exists(tiktoken_path);
   LATTE_ASSIGN_OR_RETURN(const std::string text, tiktoken
                                                      ? ReadFile(tiktoken_path, kMaxTiktokenBytes)
-                                                     : ReadFile(json_path, kMaxFileBytes));
+                                                     : ReadFile(json_path, kMaxTokenizerBytes));
   LATTE_ASSIGN_OR_RETURN(const std::optional<std::string> config, ReadIfThere(config_path));
   if (tiktoken && !config)
     return NotFound(config_path + ": expected this file next to tiktoken.model, found none");

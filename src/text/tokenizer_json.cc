@@ -32,7 +32,7 @@ Status CheckDropout(const Json& model) {
 }
 
 // unk_token, fuse_unk and byte_fallback apply to characters without a token. There are none:
-// ReadPipeline makes every text end as bytes, and FindByteTokens checks that all 256 bytes have a
+// ReadPipeline makes every text end as bytes, and FindByteEntries checks that all 256 bytes have a
 // token.
 Status CheckModelSettings(const Json& model) {
   LATTE_ASSIGN_OR_RETURN(const std::string type, model.GetStringOr("type", "BPE"));
@@ -85,7 +85,7 @@ Result<Vocabulary> ReadVocabulary(const Json& vocab, TokenizerFile* file) {
   return ids;
 }
 
-Status FindByteTokens(const Json& vocab, const Vocabulary& ids, TokenizerFile* file) {
+Status FindByteEntries(const Json& vocab, const Vocabulary& ids, TokenizerFile* file) {
   for (size_t byte = 0; byte < 256; ++byte) {
     const auto found = ids.find(ByteAlphabetSymbol(static_cast<uint8_t>(byte)));
     if (found == ids.end())
@@ -212,7 +212,7 @@ Result<TokenizerFile> ParseTokenizerFile(std::string_view json) {
   LATTE_ASSIGN_OR_RETURN(file.ignore_merges, model.GetBoolOr("ignore_merges", false));
   LATTE_ASSIGN_OR_RETURN(const Json vocab, model.Get("vocab"));
   LATTE_ASSIGN_OR_RETURN(const Vocabulary ids, ReadVocabulary(vocab, &file));
-  LATTE_RETURN_IF_ERROR(FindByteTokens(vocab, ids, &file));
+  LATTE_RETURN_IF_ERROR(FindByteEntries(vocab, ids, &file));
   LATTE_ASSIGN_OR_RETURN(const Json merges, model.Get("merges"));
   LATTE_RETURN_IF_ERROR(ReadMerges(merges, ids, &file));
   if (const auto added = root.Find("added_tokens"))

@@ -137,7 +137,7 @@ Result<Ranks> ReadRanks(std::string_view model, std::vector<std::string>* tokens
   return ranks;
 }
 
-Status FindByteTokens(const Ranks& ranks, std::array<int32_t, 256>* byte_tokens) {
+Status FindByteRanks(const Ranks& ranks, std::array<int32_t, 256>* byte_tokens) {
   for (size_t byte = 0; byte < 256; ++byte) {
     const char text = static_cast<char>(byte);
     const auto found = ranks.find(std::string_view(&text, 1));
@@ -228,7 +228,7 @@ bool IsPythonSpace(char32_t c) { return IsWhiteSpace(c) || (c >= 0x1C && c <= 0x
 Result<TokenizerFile> ParseTiktokenFile(std::string_view model, std::string_view config_json) {
   TokenizerFile file;
   LATTE_ASSIGN_OR_RETURN(const Ranks ranks, ReadRanks(model, &file.token_bytes));
-  LATTE_RETURN_IF_ERROR(FindByteTokens(ranks, &file.byte_tokens));
+  LATTE_RETURN_IF_ERROR(FindByteRanks(ranks, &file.byte_tokens));
   LATTE_ASSIGN_OR_RETURN(file.merges, DeriveMerges(file.token_bytes, ranks));
   file.is_byte_level.assign(file.token_bytes.size(), true);
   file.is_tiktoken = true;

@@ -17,10 +17,10 @@ AliasValue Words(const std::string& flag, std::string_view value) {
   return {{flag, std::string(value)}};
 }
 
-using Names = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+using ValueNames = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
 // Our name for `value`; `value` itself if the list has none: the flag's own check judges it.
-std::string_view Translated(Names names, std::string_view value) {
+std::string_view Translated(ValueNames names, std::string_view value) {
   for (const auto& [theirs, ours] : names)
     if (theirs == value) return ours;
   return value;

@@ -13,16 +13,16 @@
 namespace latte {
 namespace {
 
-bool IsFlag(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
+bool HasDash(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
 // "-1" may be a value.
 bool MayBeValue(const std::string& word) { return !word.starts_with("--"); }
 
 // "--max_tokens=8" → "--max-tokens", "8". Short names have no "=".
-struct FlagWord {
+struct AliasWord {
   std::string name;
   std::optional<std::string> value;
 
-  explicit FlagWord(const std::string& word) : name(word) {
+  explicit AliasWord(const std::string& word) : name(word) {
     if (!word.starts_with("--")) return;
     const size_t equals = word.find('=');
     if (equals != std::string::npos) value = word.substr(equals + 1);
@@ -61,9 +61,9 @@ class Rewriter {
 
   Result<CommandWords> Run() {
     const auto first = in_.begin() + static_cast<std::ptrdiff_t>(begin_);
-    model_first_ = begin_ < in_.size() && !IsFlag(in_[begin_]);
+    model_first_ = begin_ < in_.size() && !HasDash(in_[begin_]);
     model_given_ = model_first_ || std::any_of(first, in_.end(), [&](const auto& word) {
-                     const Alias* alias = FindAlias(FlagWord(word).name, command_);
+                     const Alias* alias = FindAlias(AliasWord(word).name, command_);
                      return alias != nullptr && alias->effect == AliasEffect::kModel;
                    });
     out_.words.assign(in_.begin(), first);
@@ -86,8 +86,8 @@ class Rewriter {
   Status Word() {
     const std::string& word = in_[at_];
     ++at_;
-    const FlagWord flag(word);
-    const Alias* alias = IsFlag(word) ? FindAlias(flag.name, command_) : nullptr;
+    const AliasWord flag(word);
+    const Alias* alias = HasDash(word) ? FindAlias(flag.name, command_) : nullptr;
     if (alias == nullptr) {
       out_.words.push_back(flag.value ? flag.name + "=" + *flag.value : flag.name);
       const OptionInfo* own = FindOption(command_, flag.name);
@@ -100,7 +100,7 @@ class Rewriter {
     return Fail(status.error().code, fmt::format("{}: {}", flag.name, status.error().message));
   }
 
-  Status Replace(const Alias& alias, const FlagWord& flag) {
+  Status Replace(const Alias& alias, const AliasWord& flag) {
     LATTE_ASSIGN_OR_RETURN(const std::vector<std::string> values, Values(alias, flag));
     switch (alias.effect) {
       case AliasEffect::kFlag:
@@ -123,7 +123,7 @@ class Rewriter {
   }
 
   // The values of a flag, taken from the words.
-  Result<std::vector<std::string>> Values(const Alias& alias, const FlagWord& flag) {
+  Result<std::vector<std::string>> Values(const Alias& alias, const AliasWord& flag) {
     std::vector<std::string> out;
     if (flag.value) {
       if (alias.words == AliasWords::kNone)
@@ -145,11 +145,11 @@ class Rewriter {
     out.push_back(in_[at_++]);
     // Otherwise the last word may be MODEL.
     if (alias.words == AliasWords::kSeveral && model_given_)
-      while (more() && !IsFlag(in_[at_])) out.push_back(in_[at_++]);
+      while (more() && !HasDash(in_[at_])) out.push_back(in_[at_++]);
     return out;
   }
 
-  Status ReplaceByFlag(const Alias& alias, const FlagWord& flag,
+  Status ReplaceByFlag(const Alias& alias, const AliasWord& flag,
                        const std::vector<std::string>& values) {
     std::vector<std::string> ours;
     if (values.empty()) ours = SplitAtSpaces(alias.flag);

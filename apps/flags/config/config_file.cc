@@ -19,7 +19,7 @@ std::string Underscored(std::string name) {
   return name;
 }
 
-bool Names(const std::string& key, const Field& field) {
+bool IsKeyOf(const std::string& key, const Field& field) {
   return key == field.name || key == ConfigKey(field);
 }
 
@@ -32,7 +32,7 @@ struct Setting {
 Setting FindSetting(const std::vector<ConfigTable>& tables, const std::string& key) {
   for (const ConfigTable& table : tables)
     for (const Field& field : table.fields)
-      if (Names(key, field)) return {table.name, &field};
+      if (IsKeyOf(key, field)) return {table.name, &field};
   return {};
 }
 
@@ -171,7 +171,7 @@ Status ConfigFile::Check(const std::vector<ConfigTable>& tables) const {
       return error(entry, fmt::format("{}: expected in the table [{}], found in [{}]", entry.key,
                                       setting.table, entry.table));
     for (size_t j = 0; j < i; ++j)
-      if (Names(entries_[j].key, *setting.field))
+      if (IsKeyOf(entries_[j].key, *setting.field))
         return error(entry, fmt::format("{}: expected once, found in line {} too", entry.key,
                                         entries_[j].line));
   }
@@ -180,7 +180,7 @@ Status ConfigFile::Check(const std::vector<ConfigTable>& tables) const {
 
 const TomlEntry* ConfigFile::Find(const Field& field) const {
   for (const TomlEntry& entry : entries_)
-    if (Names(entry.key, field)) return &entry;
+    if (IsKeyOf(entry.key, field)) return &entry;
   return nullptr;
 }
 

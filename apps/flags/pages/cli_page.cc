@@ -9,7 +9,7 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kHead = R"(# Command line
+constexpr std::string_view kCliHead = R"(# Command line
 
 <!-- `latte inspect --commands` writes this page. -->
 
@@ -44,7 +44,7 @@ std::string Anchor(const CommandInfo& command) {
   return out;
 }
 
-void AppendRow(const OptionInfo& option, std::string* out) {
+void AppendTableRow(const OptionInfo& option, std::string* out) {
   std::string names = NamesAndValue(option);
   names.erase(0, names.find_first_not_of(' '));
   *out += fmt::format("| `{}` | {}{} |\n", Cell(names), Cell(option.help),
@@ -57,7 +57,7 @@ void AppendContents(const CommandInfo& command, std::string* out) {
   for (const CommandInfo& sub : command.commands) AppendContents(sub, out);
 }
 
-void AppendCommand(const CommandInfo& command, std::string* out) {
+void AppendSection(const CommandInfo& command, std::string* out) {
   if (command.hidden) return;
   *out += fmt::format("\n## {}\n\n{}.\n\n```text\n{}\n```\n", command.title(), command.help,
                       UsageLine(command));
@@ -65,22 +65,22 @@ void AppendCommand(const CommandInfo& command, std::string* out) {
                                      [](const OptionInfo& option) { return option.positional(); });
   if (arguments) *out += "\n| Argument | |\n|---|---|\n";
   for (const OptionInfo& option : command.options)
-    if (option.positional()) AppendRow(option, out);
+    if (option.positional()) AppendTableRow(option, out);
   for (const OptionGroup& group : GroupsOf(command)) {
     if (group.name == "Other") continue;
     *out += fmt::format("\n| {} | |\n|---|---|\n", group.name);
-    for (const OptionInfo* option : group.options) AppendRow(*option, out);
+    for (const OptionInfo* option : group.options) AppendTableRow(*option, out);
   }
   if (!command.footer.empty()) *out += fmt::format("\n```text\n{}\n```\n", command.footer);
-  for (const CommandInfo& sub : command.commands) AppendCommand(sub, out);
+  for (const CommandInfo& sub : command.commands) AppendSection(sub, out);
 }
 
 }  // namespace
 
 std::string CliPage(const CommandInfo& program) {
-  std::string out(kHead);
+  std::string out(kCliHead);
   for (const CommandInfo& command : program.commands) AppendContents(command, &out);
-  for (const CommandInfo& command : program.commands) AppendCommand(command, &out);
+  for (const CommandInfo& command : program.commands) AppendSection(command, &out);
   return out;
 }
 

@@ -39,7 +39,8 @@ void AppendWrapped(std::string_view text, size_t width, size_t at, size_t column
 }
 
 // Names and their help. A narrow terminal has no room for both in a line.
-void AppendRow(const std::string& names, const std::string& help, size_t width, std::string* out) {
+void AppendHelpRow(const std::string& names, const std::string& help, size_t width,
+                   std::string* out) {
   const size_t help_column = width < 70 ? kNarrowColumn : 34;
   std::string row = fmt::format("  {}", names);
   if (row.size() + 2 > help_column) {
@@ -58,12 +59,13 @@ std::string WithMarks(const OptionInfo& option) {
 void AppendOptions(const CommandInfo& command, size_t width, std::string* out) {
   std::string arguments;
   for (const OptionInfo& option : command.options)
-    if (option.positional()) AppendRow(NamesAndValue(option), WithMarks(option), width, &arguments);
+    if (option.positional())
+      AppendHelpRow(NamesAndValue(option), WithMarks(option), width, &arguments);
   if (!arguments.empty()) *out += "\nArguments:\n" + arguments;
   for (const OptionGroup& group : GroupsOf(command)) {
     *out += fmt::format("\n{}:\n", group.name);
     for (const OptionInfo* option : group.options)
-      AppendRow(NamesAndValue(*option), WithMarks(*option), width, out);
+      AppendHelpRow(NamesAndValue(*option), WithMarks(*option), width, out);
   }
 }
 
@@ -71,7 +73,7 @@ void AppendCommands(const CommandInfo& command, size_t width, std::string* out) 
   if (command.commands.empty()) return;
   *out += "\nCommands:\n";
   for (const CommandInfo& sub : command.commands)
-    if (!sub.hidden) AppendRow(sub.word(), sub.help, width, out);
+    if (!sub.hidden) AppendHelpRow(sub.word(), sub.help, width, out);
 }
 
 bool HasVariables(const CommandInfo& command) {

@@ -56,14 +56,14 @@ void AppendEntry(std::string_view tag, std::string_view text, std::string* out) 
   *out += fmt::format(".TP\n.B {}\n{}\n", Escaped(tag), Escaped(text));
 }
 
-std::string Trimmed(std::string text) {
+std::string WithoutIndent(std::string text) {
   text.erase(0, text.find_first_not_of(' '));
   return text;
 }
 
 void AppendOption(const OptionInfo& option, std::string* out) {
-  AppendEntry(Trimmed(NamesAndValue(option)), option.help + (option.required ? " (required)" : ""),
-              out);
+  AppendEntry(WithoutIndent(NamesAndValue(option)),
+              option.help + (option.required ? " (required)" : ""), out);
 }
 
 // A paragraph; line breaks stay if some lines are indented.
@@ -74,7 +74,7 @@ void AppendFooter(const std::string& text, std::string* out) {
   *out += literal ? fmt::format(".PP\n.nf\n{}\n.fi\n", escaped) : fmt::format(".PP\n{}\n", escaped);
 }
 
-void AppendCommand(const CommandInfo& command, std::string* out) {
+void AppendManCommand(const CommandInfo& command, std::string* out) {
   if (command.hidden) return;
   *out += fmt::format(".SS {}\n{}.\n", Escaped(UsageLine(command)), Escaped(command.help));
   for (const OptionInfo& option : command.options)
@@ -85,7 +85,7 @@ void AppendCommand(const CommandInfo& command, std::string* out) {
     for (const OptionInfo* option : group.options) AppendOption(*option, out);
   }
   AppendFooter(command.footer, out);
-  for (const CommandInfo& sub : command.commands) AppendCommand(sub, out);
+  for (const CommandInfo& sub : command.commands) AppendManCommand(sub, out);
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ std::string ManPage(const CommandInfo& program, std::string_view version) {
   out += fmt::format(".SH DESCRIPTION\n{}.\n", Escaped(program.help));
   AppendFooter(program.footer, &out);
   out += ".SH COMMANDS\n";
-  for (const CommandInfo& command : program.commands) AppendCommand(command, &out);
+  for (const CommandInfo& command : program.commands) AppendManCommand(command, &out);
   out +=
       ".SH ENVIRONMENT\nA variable LATTE_NAME sets the option \\-\\-name of engines, requests and "
       "servers that is not given.\n";

@@ -17,7 +17,7 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kHead = R"(# Options
+constexpr std::string_view kOptionsHead = R"(# Options
 
 <!-- `latte inspect --options` writes this page. -->
 
@@ -180,7 +180,7 @@ class Rows {
 }  // namespace
 
 std::string OptionsPage() {
-  std::string out(kHead);
+  std::string out(kOptionsHead);
   out += "\n## The engine: `latte::EngineOptions`, `latte_engine_options`\n";
   out += Rows<EngineOptions, latte_engine_options>::Make(false);
   out += "\n## The server: `latte serve`\n";

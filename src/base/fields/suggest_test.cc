@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::suggest_test {
 namespace {
 
 const std::vector<std::string> kNames = {"run", "chat", "batch", "bench", "--prompt", "--top-p"};
@@ -46,4 +46,4 @@ TEST(Suggest, SentenceForMessages) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::suggest_test

@@ -9,7 +9,7 @@
 #include "src/base/limits/processors.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::control_group_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -295,4 +295,4 @@ TEST(ThreadsFor, UsesTheWholeShareWithinTheProcessors) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::control_group_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::memory_test {
 namespace {
 
 class Memory : public ::testing::Test {
@@ -99,4 +99,4 @@ TEST_F(Memory, IsWhatTheLimitOnAddressSpaceLeavesIfThatIsLess) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::memory_test

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-namespace latte {
+namespace latte::open_files_test {
 namespace {
 
 TEST(OpenFiles, TheLimitBecomesTheHardLimit) {
@@ -20,4 +20,4 @@ TEST(OpenFiles, TheLimitBecomesTheHardLimit) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::open_files_test

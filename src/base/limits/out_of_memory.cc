@@ -36,7 +36,7 @@ Error SystemError(const std::system_error& error) {
   return {Code::kInternal, error.what()};
 }
 
-Error Describe(const std::exception& thrown) {
+Error DescribeThrown(const std::exception& thrown) {
   if (const auto* known = dynamic_cast<const OutOfMemory*>(&thrown))
     return MemoryError(known->what());
   if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr)
@@ -56,7 +56,7 @@ OutOfMemory::OutOfMemory(int64_t bytes, std::string_view what_for) noexcept : te
 
 Error ErrorOf(const std::exception& thrown) noexcept {
   try {
-    return Describe(thrown);
+    return DescribeThrown(thrown);
   } catch (const std::exception&) {
     return {Code::kExhausted, std::string(kShort)};
   }

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::out_of_memory_test {
 namespace {
 
 TEST(OutOfMemoryTest, TellsSizePurposeAndWhatToDo) {
@@ -45,4 +45,4 @@ TEST(OutOfMemoryTest, CatchExhaustionPassesResultsAndForeignExceptions) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::out_of_memory_test

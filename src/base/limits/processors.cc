@@ -27,7 +27,7 @@ std::vector<int> ReadList(const std::string& path) {
 }
 
 // A processor of node 0.
-Processor Describe(int id, const std::string& system) {
+Processor ReadProcessor(int id, const std::string& system) {
   const std::vector<int> siblings =
       ReadList(fmt::format("{}/cpu/cpu{}/topology/thread_siblings_list", system, id));
   const auto at = std::find(siblings.begin(), siblings.end(), id);
@@ -61,7 +61,7 @@ std::vector<int> ParseProcessorList(std::string_view text) {
 
 std::vector<Processor> PlacingOrder(const std::vector<int>& ids, const std::string& system) {
   std::vector<Processor> out;
-  for (const int id : ids) out.push_back(Describe(id, system));
+  for (const int id : ids) out.push_back(ReadProcessor(id, system));
   for (const int node : ReadList(system + "/node/online"))
     for (const int id : ReadList(fmt::format("{}/node/node{}/cpulist", system, node)))
       for (Processor& p : out)

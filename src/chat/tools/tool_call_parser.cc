@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/json.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
@@ -16,15 +17,7 @@ constexpr size_t kMaxName = 512;      // of a function or parameter, before the 
 constexpr size_t kMaxMark = 64;       // more than the longest mark
 constexpr size_t kMaxSkipped = 1024;  // white space and marks before a call
 constexpr size_t kMaxValue = 64 << 10;
-constexpr std::string_view kSpaces = " \t\r\n";
-
 bool IsSpace(char c) { return kSpaces.find(c) != std::string_view::npos; }
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
-}
 
 // A mark in a text.
 struct Found {
@@ -33,13 +26,6 @@ struct Found {
   size_t certain = 0;  // bytes before which no mark can begin, whatever follows the text
   explicit operator bool() const { return at != std::string_view::npos; }
 };
-
-// The length of the longest end of `text` that begins `mark`.
-size_t BeginningOf(std::string_view mark, std::string_view text) {
-  for (size_t length = std::min(mark.size() - 1, text.size()); length > 0; --length)
-    if (text.ends_with(mark.substr(0, length))) return length;
-  return 0;
-}
 
 Found Find(std::span<const ToolMark> marks, std::string_view text) {
   Found found;

@@ -56,7 +56,7 @@ constexpr Tool kEnds[] = {{".biases", "MLX"},
                            "NVIDIA ModelOpt or another tool that stores scales of "
                            "activations"}};
 
-tl::unexpected<Error> Refuse(const Json& at, std::string_view tool) {
+tl::unexpected<Error> RefuseTool(const Json& at, std::string_view tool) {
   return Unsupported(
       fmt::format("{}: expected weights that are not quantised, or {}, found a copy quantised by "
                   "{}, which is not "
@@ -78,18 +78,18 @@ Status CheckNotForeign(const Json& config) {
   if (method && method->is_string()) {
     const Result<std::string> name = method->AsString();
     for (const Tool& tool : kMethods)
-      if (name && *name == tool.mark) return Refuse(*quant, tool.name);
+      if (name && *name == tool.mark) return RefuseTool(*quant, tool.name);
     return {};
   }
   if (const auto mlx = config.Find("quantization"); mlx && mlx->is_object() && mlx->Find("bits"))
-    return Refuse(*mlx, "MLX");
+    return RefuseTool(*mlx, "MLX");
   if (!quant || !quant->is_object()) return {};
   if (quant->Find("load_in_4bit") || quant->Find("load_in_8bit"))
-    return Refuse(*quant, "bitsandbytes");
+    return RefuseTool(*quant, "bitsandbytes");
   if (quant->Find("quant_algo") || quant->Find("producer"))
-    return Refuse(*quant, "NVIDIA ModelOpt");
+    return RefuseTool(*quant, "NVIDIA ModelOpt");
   // AutoAWQ's own format has other keys.
-  if (quant->Find("bits") && quant->Find("group_size")) return Refuse(*quant, "MLX, it seems");
+  if (quant->Find("bits") && quant->Find("group_size")) return RefuseTool(*quant, "MLX, it seems");
   return {};
 }
 

@@ -166,7 +166,8 @@ Result<std::string> Architecture(const Json& config) {
   return list->At(0).AsString();
 }
 
-tl::unexpected<Error> Refuse(const Json& config, std::string_view name, std::string_view reason) {
+tl::unexpected<Error> RefuseModel(const Json& config, std::string_view name,
+                                  std::string_view reason) {
   return Unsupported(fmt::format("{}: '{}' is not supported: {}; supported: {}", config.path(),
                                  Printable(name), reason, Supported()));
 }
@@ -180,16 +181,16 @@ Result<const ModelFamily*> FindModelFamily(const Json& config) {
     return Corrupt(fmt::format("{}: key 'model_type' is missing", config.path()));
   for (const ModelFamily& family : kFamilies)
     if (!family.refused.empty() && !architecture.empty() && family.architecture == architecture)
-      return Refuse(config, architecture, family.refused);
+      return RefuseModel(config, architecture, family.refused);
   for (const ModelFamily& family : kFamilies)
     if (!family.refused.empty() && !type.empty() && family.model_type == type)
-      return Refuse(config, type, family.refused);
+      return RefuseModel(config, type, family.refused);
   for (const ModelFamily& family : kFamilies) {
     const bool fits_type = type.empty() || family.model_type == type;
     const bool fits_architecture = architecture.empty() || family.architecture == architecture;
     if (fits_type && fits_architecture) return &family;
   }
-  return Refuse(
+  return RefuseModel(
       config,
       fmt::format("{}{}{}", type, type.empty() || architecture.empty() ? "" : " ", architecture),
       "no supported model has this model_type and architecture");

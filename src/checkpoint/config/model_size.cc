@@ -33,7 +33,7 @@ int64_t RouterSize(const ModelConfig& config) {
 }
 
 // The feed-forward part of `layers` MoE layers, counting `experts` experts per layer.
-void AddMoe(const ModelConfig& config, int64_t layers, int64_t experts, ParamCount& count) {
+void CountMoe(const ModelConfig& config, int64_t layers, int64_t experts, ParamCount& count) {
   const int64_t d = config.mla.d;
   count.routed_experts += layers * experts * GatedMlp(d, config.moe.width);
   count.shared_experts += layers * GatedMlp(d, config.moe.shared * config.moe.width);
@@ -45,7 +45,7 @@ int64_t MtpLayer(const ModelConfig& config) {
   const int64_t d = config.mla.d;
   ParamCount ffn;
   if (config.moe.experts > 0)
-    AddMoe(config, 1, config.moe.experts, ffn);
+    CountMoe(config, 1, config.moe.experts, ffn);
   else
     ffn.dense_mlp = GatedMlp(d, config.dense_width);
   return Attention(config.mla) + Indexer(config.indexer, config.mla) + LayerNorms(config.mla) +
@@ -68,7 +68,7 @@ ParamCount Count(const ModelConfig& config, int64_t experts) {
   count.norms = config.layers * LayerNorms(config.mla) + d;
   if (config.moe.post_norm) count.norms += moe_layers * d;
   count.dense_mlp = (config.layers - moe_layers) * GatedMlp(d, config.dense_width);
-  AddMoe(config, moe_layers, experts, count);
+  CountMoe(config, moe_layers, experts, count);
   return count;
 }
 

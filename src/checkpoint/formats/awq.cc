@@ -24,7 +24,7 @@ Status CheckVersion(const Json& json) {
   return NotRead(json, "version", "gemm", fmt::format("'{}'", version));
 }
 
-Result<QuantScheme> Parse(const Json& json) {
+Result<QuantScheme> ParseAwq(const Json& json) {
   QuantScheme scheme;
   LATTE_ASSIGN_OR_RETURN(scheme.bits, IntIn(json, "bits", 1, 64));
   if (scheme.bits != 4) return NotRead(json, "bits", "4", fmt::format("{}", scheme.bits));
@@ -33,7 +33,7 @@ Result<QuantScheme> Parse(const Json& json) {
   return scheme;
 }
 
-StoredMatrix Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
+StoredMatrix AwqTensors(const WantedMatrix& w, const QuantScheme& scheme) {
   const QuantScheme own = WithGroup(scheme, w.columns());
   const int64_t groups = CeilDiv(w.columns(), own.block_columns);
   const int64_t words = CeilDiv(w.rows(), kNibbles);
@@ -57,7 +57,7 @@ void RepackPair(const TensorView& words, int64_t pair, int64_t j, int64_t n, con
 }
 
 // u4 [N, K], ⌈K/8⌉·4 bytes per row, from words [K, ⌈N/8⌉].
-Tensor Repack(const TensorView& words, int64_t n, ThreadPool* threads) {
+Tensor RepackAwq(const TensorView& words, int64_t n, ThreadPool* threads) {
   const int64_t k = words.shape[0];
   Tensor out(DType::kU4, {n, CeilDiv(k, kNibbles) * 4});
   ForAll(CeilDiv(words.shape[1], kLineWords), threads, [&](int64_t task) {
@@ -69,7 +69,7 @@ Tensor Repack(const TensorView& words, int64_t n, ThreadPool* threads) {
 }
 
 // Zero points u8 [N, groups] of words [groups, ⌈N/8⌉].
-Tensor Zeros(const TensorView& words, int64_t n) {
+Tensor AwqZeros(const TensorView& words, int64_t n) {
   std::array<int64_t, kNibbles> place_of = {};
   for (size_t place = 0; place < kOrder.size(); ++place)
     place_of[static_cast<size_t>(kOrder[place])] = static_cast<int64_t>(place);
@@ -81,12 +81,12 @@ Tensor Zeros(const TensorView& words, int64_t n) {
   return out;
 }
 
-Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool* threads) {
+Result<LoadedMatrix> LoadAwq(const MatrixParts& parts, ThreadPool* threads) {
   LATTE_RETURN_IF_ERROR(CheckEvenColumns(parts));
   LoadedMatrix out;
-  out.weight = FirstColumns(out.Own(Repack(parts.views[0], parts.rows, threads)), parts.columns);
+  out.weight = FirstColumns(out.Own(RepackAwq(parts.views[0], parts.rows, threads)), parts.columns);
   out.scale = out.Own(Transposed(parts.views[1]));
-  out.zero = out.Own(Zeros(parts.views[2], parts.rows));
+  out.zero = out.Own(AwqZeros(parts.views[2], parts.rows));
   return out;
 }
 
@@ -94,9 +94,9 @@ Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool* threads) {
 
 const WeightFormat kAwqWeights = {
     .method = "awq",
-    .parse = Parse,
-    .tensors = Tensors,
-    .load = Load,
+    .parse = ParseAwq,
+    .tensors = AwqTensors,
+    .load = LoadAwq,
     .repacks = [](const QuantScheme&) { return true; },
 };
 

@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kBlock = 128;  // rows and columns of the blocks that are written
 static_assert(kEncodedRows % kBlock == 0);
 
-Result<QuantScheme> Parse(const Json& json) {
+Result<QuantScheme> ParseFp8(const Json& json) {
   QuantScheme scheme = {.bits = 8, .block_rows = kBlock, .block_columns = kBlock};
   LATTE_RETURN_IF_ERROR(Demand(json, "fmt", "e4m3"));
   const std::optional<Json> block = json.Find("weight_block_size");
@@ -52,7 +52,7 @@ StoredMatrix OneScale(const WantedMatrix& w, QuantScheme scheme) {
                       {w.name + "_scale_inv", shape, {"F32", "BF16", "F16"}}}};
 }
 
-StoredMatrix Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
+StoredMatrix Fp8Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
   if (scheme.block_rows == QuantScheme::kAll) return OneScale(w, scheme);
   return {.scheme = scheme,
           .tensors = {{w.name, w.shape, {"F8_E4M3", "F8_E4M3FNUZ"}},
@@ -62,7 +62,7 @@ StoredMatrix Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
                        {"F32", "BF16", "F16", "F8_E8M0"}}}};
 }
 
-Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool*) {
+Result<LoadedMatrix> LoadFp8(const MatrixParts& parts, ThreadPool*) {
   LoadedMatrix out = {.weight = parts.views[0]};
   TensorView stored = parts.views[1];
   if (stored.rank == 0) stored = TensorView(stored.data, stored.dtype, {1, 1});
@@ -90,7 +90,7 @@ float EncodeBlock(std::span<const float> w, int64_t columns, int64_t at, int64_t
   return scale;
 }
 
-EncodedRows Encode(const QuantScheme&, std::span<const float> w, int64_t columns) {
+EncodedRows EncodeFp8(const QuantScheme&, std::span<const float> w, int64_t columns) {
   const int64_t rows = static_cast<int64_t>(w.size()) / columns;
   EncodedRows out;
   out.values.resize(w.size());
@@ -105,7 +105,7 @@ EncodedRows Encode(const QuantScheme&, std::span<const float> w, int64_t columns
   return out;
 }
 
-JsonOut Config(const QuantScheme&, const std::vector<std::string>&) {
+JsonOut Fp8Config(const QuantScheme&, const std::vector<std::string>&) {
   return {{"activation_scheme", "dynamic"},
           {"fmt", "e4m3"},
           {"quant_method", "fp8"},
@@ -113,33 +113,33 @@ JsonOut Config(const QuantScheme&, const std::vector<std::string>&) {
 }
 
 float UniformScaleOf(double largest) { return static_cast<float>(largest / 448); }
-std::string UniformScale(double largest) { return BytesOf(UniformScaleOf(largest)); }
-uint32_t UniformCode(float weight, double largest) {
+std::string Fp8UniformScale(double largest) { return BytesOf(UniformScaleOf(largest)); }
+uint32_t Fp8UniformCode(float weight, double largest) {
   return FloatToF8E4M3(weight / UniformScaleOf(largest));
 }
 
-constexpr WeightEncoder::Written kWritten[] = {{0, "F8_E4M3"}, {1, "F32"}};
-const WeightEncoder kEncoder = {
+constexpr WeightEncoder::Written kFp8Written[] = {{0, "F8_E4M3"}, {1, "F32"}};
+const WeightEncoder kFp8Encoder = {
     .name = "fp8",
     .summary = "blocks of 128x128",
     .scheme = {.bits = 8, .block_rows = kBlock, .block_columns = kBlock},
-    .written = kWritten,
+    .written = kFp8Written,
     .leaves_out = [](std::string_view) { return false; },
-    .encode = Encode,
-    .config = Config,
-    .uniform_scale = UniformScale,
-    .uniform_code = UniformCode,
+    .encode = EncodeFp8,
+    .config = Fp8Config,
+    .uniform_scale = Fp8UniformScale,
+    .uniform_code = Fp8UniformCode,
 };
 
 }  // namespace
 
 const WeightFormat kFp8Weights = {
     .method = "fp8",
-    .parse = Parse,
-    .tensors = Tensors,
-    .load = Load,
+    .parse = ParseFp8,
+    .tensors = Fp8Tensors,
+    .load = LoadFp8,
     .smaller = "--to int4",
-    .encoder = &kEncoder,
+    .encoder = &kFp8Encoder,
 };
 
 }  // namespace latte

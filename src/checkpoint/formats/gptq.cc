@@ -13,7 +13,7 @@
 namespace latte {
 namespace {
 
-Result<QuantScheme> Parse(const Json& json) {
+Result<QuantScheme> ParseGptq(const Json& json) {
   QuantScheme scheme;
   LATTE_ASSIGN_OR_RETURN(scheme.bits, IntIn(json, "bits", 1, 64));
   if (scheme.bits != 4) return NotRead(json, "bits", "4", fmt::format("{}", scheme.bits));
@@ -28,7 +28,7 @@ Result<QuantScheme> Parse(const Json& json) {
   return scheme;
 }
 
-StoredMatrix Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
+StoredMatrix GptqTensors(const WantedMatrix& w, const QuantScheme& scheme) {
   const QuantScheme own = WithGroup(scheme, w.columns());
   const int64_t groups = CeilDiv(w.columns(), own.block_columns);
   const std::string module = w.module();
@@ -51,7 +51,7 @@ void TransposeWords(const TensorView& words, int64_t begin, int64_t end, const T
 }
 
 // u4 [N, K], ⌈K/8⌉·4 bytes per row, from words [⌈K/8⌉, N].
-Tensor Repack(const TensorView& words, ThreadPool* threads) {
+Tensor RepackGptq(const TensorView& words, ThreadPool* threads) {
   const int64_t n = words.shape[1];
   Tensor out(DType::kU4, {n, words.shape[0] * 4});
   ForAll(CeilDiv(n, kLineWords), threads, [&](int64_t task) {
@@ -61,7 +61,7 @@ Tensor Repack(const TensorView& words, ThreadPool* threads) {
 }
 
 // Zero points u8 [N, groups] of words [groups, ⌈N/8⌉].
-Tensor Zeros(const TensorView& words, int64_t n, bool minus_one) {
+Tensor GptqZeros(const TensorView& words, int64_t n, bool minus_one) {
   Tensor out(DType::kU8, {n, words.shape[0]});
   const int add = minus_one ? 1 : 0;
   for (int64_t i = 0; i < n; ++i)
@@ -71,14 +71,14 @@ Tensor Zeros(const TensorView& words, int64_t n, bool minus_one) {
   return out;
 }
 
-Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool* threads) {
+Result<LoadedMatrix> LoadGptq(const MatrixParts& parts, ThreadPool* threads) {
   LATTE_RETURN_IF_ERROR(CheckEvenColumns(parts));
   LATTE_RETURN_IF_ERROR(CheckOrder(parts, 3));
   LoadedMatrix out;
-  out.weight = FirstColumns(out.Own(Repack(parts.views[0], threads)), parts.columns);
+  out.weight = FirstColumns(out.Own(RepackGptq(parts.views[0], threads)), parts.columns);
   out.scale = out.Own(Transposed(parts.views[1]));
   const QuantScheme& scheme = parts.stored.scheme;
-  Tensor zeros = Zeros(parts.views[2], parts.rows, scheme.zero_minus_one);
+  Tensor zeros = GptqZeros(parts.views[2], parts.rows, scheme.zero_minus_one);
   const auto* begin = zeros.Ptr<uint8_t>();
   // A weight without zero points has an implicit zero point of 8; kernels for it are simpler.
   if (scheme.symmetric &&
@@ -92,9 +92,9 @@ Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool* threads) {
 
 const WeightFormat kGptqWeights = {
     .method = "gptq",
-    .parse = Parse,
-    .tensors = Tensors,
-    .load = Load,
+    .parse = ParseGptq,
+    .tensors = GptqTensors,
+    .load = LoadGptq,
     .repacks = [](const QuantScheme&) { return true; },
 };
 

@@ -14,7 +14,7 @@
 namespace latte {
 namespace {
 
-Result<QuantScheme> Parse(const Json& weights) {
+Result<QuantScheme> ParseInt8(const Json& weights) {
   LATTE_ASSIGN_OR_RETURN(const int64_t bits, IntBits(weights));
   if (bits != 8) return NotRead(weights, "num_bits", "8", fmt::format("{}", bits));
   LATTE_ASSIGN_OR_RETURN(const std::string strategy, weights.GetString("strategy"));
@@ -25,7 +25,7 @@ Result<QuantScheme> Parse(const Json& weights) {
   return QuantScheme{.bits = 8, .block_columns = group};
 }
 
-StoredMatrix Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
+StoredMatrix Int8Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
   const bool one = scheme.block_rows == QuantScheme::kAll;
   QuantScheme own = WithGroup(scheme, w.columns());
   if (one) own.block_rows = w.rows();
@@ -37,7 +37,7 @@ StoredMatrix Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
                       {w.name + "_zero_point", scales, {"I8"}, false}}};
 }
 
-Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool*) {
+Result<LoadedMatrix> LoadInt8(const MatrixParts& parts, ThreadPool*) {
   const TensorView& zeros = parts.views[2];
   for (int64_t i = 0; i < zeros.elements() && !zeros.empty(); ++i)
     if (zeros.data[i] != std::byte{0})
@@ -51,7 +51,7 @@ Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool*) {
       .scale = scale.rank == 1 ? TensorView(scale.data, scale.dtype, {1, 1}) : scale};
 }
 
-EncodedRows Encode(const QuantScheme&, std::span<const float> w, int64_t columns) {
+EncodedRows EncodeInt8(const QuantScheme&, std::span<const float> w, int64_t columns) {
   const int64_t rows = static_cast<int64_t>(w.size()) / columns;
   EncodedRows out;
   out.values.resize(w.size());
@@ -71,42 +71,42 @@ EncodedRows Encode(const QuantScheme&, std::span<const float> w, int64_t columns
 }
 
 // Engines with int8 products round activations per token for weights of this format.
-JsonOut Config(const QuantScheme&, const std::vector<std::string>& kept) {
+JsonOut Int8Config(const QuantScheme&, const std::vector<std::string>& kept) {
   return CompressedTensorsConfig({.format = "int-quantized",
                                   .weights = QuantArgs(8, "channel", false, nullptr),
                                   .activations = QuantArgs(8, "token", true, nullptr)},
                                  kept);
 }
 
-std::string UniformScale(double largest) { return UniformIntScaleBytes(largest, 127); }
-uint32_t UniformCode(float weight, double largest) {
+std::string Int8UniformScale(double largest) { return UniformIntScaleBytes(largest, 127); }
+uint32_t Int8UniformCode(float weight, double largest) {
   return static_cast<uint8_t>(UniformIntCode(weight, largest, 127));
 }
 
-constexpr WeightEncoder::Written kWritten[] = {{0, "I8"}, {1, "BF16"}};
-const WeightEncoder kEncoder = {
+constexpr WeightEncoder::Written kInt8Written[] = {{0, "I8"}, {1, "BF16"}};
+const WeightEncoder kInt8Encoder = {
     .name = "int8",
     .summary = "a scale per row",
     .scheme = {.bits = 8, .block_columns = QuantScheme::kAll},
-    .written = kWritten,
+    .written = kInt8Written,
     .leaves_out = IsOfIndexer,
-    .encode = Encode,
-    .config = Config,
-    .uniform_scale = UniformScale,
-    .uniform_code = UniformCode,
+    .encode = EncodeInt8,
+    .config = Int8Config,
+    .uniform_scale = Int8UniformScale,
+    .uniform_code = Int8UniformCode,
 };
 
-constexpr std::string_view kGroupFormats[] = {"int-quantized", "naive-quantized"};
+constexpr std::string_view kInt8GroupFormats[] = {"int-quantized", "naive-quantized"};
 
 }  // namespace
 
 const WeightFormat kInt8Weights = {
     .method = kCompressedTensors,
-    .group_formats = kGroupFormats,
-    .parse = Parse,
-    .tensors = Tensors,
-    .load = Load,
-    .encoder = &kEncoder,
+    .group_formats = kInt8GroupFormats,
+    .parse = ParseInt8,
+    .tensors = Int8Tensors,
+    .load = LoadInt8,
+    .encoder = &kInt8Encoder,
 };
 
 }  // namespace latte

@@ -14,7 +14,7 @@
 namespace latte {
 namespace {
 
-Result<QuantScheme> Parse(const Json& weights) {
+Result<QuantScheme> ParsePackedInt(const Json& weights) {
   QuantScheme scheme;
   LATTE_ASSIGN_OR_RETURN(scheme.bits, IntBits(weights));
   if (scheme.bits != 8 && scheme.bits != 4)
@@ -24,7 +24,7 @@ Result<QuantScheme> Parse(const Json& weights) {
   return scheme;
 }
 
-StoredMatrix Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
+StoredMatrix PackedIntTensors(const WantedMatrix& w, const QuantScheme& scheme) {
   const QuantScheme own = WithGroup(scheme, w.columns());
   const int64_t groups = CeilDiv(w.columns(), own.block_columns);
   const int64_t bits = scheme.bits;
@@ -39,7 +39,7 @@ StoredMatrix Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
 }
 
 // Zero points u8 [N, groups] of words [⌈N/8⌉, groups].
-Tensor Zeros(const TensorView& words, int64_t n) {
+Tensor PackedIntZeros(const TensorView& words, int64_t n) {
   Tensor out(DType::kU8, {n, words.shape[1]});
   for (int64_t i = 0; i < n; ++i)
     for (int64_t g = 0; g < words.shape[1]; ++g)
@@ -59,7 +59,7 @@ Tensor UnpackInt8(const TensorView& words, ThreadPool* threads) {
   return out;
 }
 
-Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool* threads) {
+Result<LoadedMatrix> LoadPackedInt(const MatrixParts& parts, ThreadPool* threads) {
   const bool int4 = parts.stored.scheme.bits == 4;
   if (int4) LATTE_RETURN_IF_ERROR(CheckEvenColumns(parts));
   LATTE_RETURN_IF_ERROR(CheckOrder(parts, 3));
@@ -70,7 +70,7 @@ Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool* threads) {
   if (int4) {
     const TensorView bytes(words.data, DType::kU4, {words.shape[0], words.shape[1] * 4});
     out.weight = FirstColumns(bytes, parts.columns);
-    if (!zeros.empty()) out.zero = out.Own(Zeros(zeros, parts.rows));
+    if (!zeros.empty()) out.zero = out.Own(PackedIntZeros(zeros, parts.rows));
     return out;
   }
   if (!zeros.empty())
@@ -81,7 +81,7 @@ Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool* threads) {
   return out;
 }
 
-EncodedRows Encode(const QuantScheme& scheme, std::span<const float> w, int64_t) {
+EncodedRows EncodePackedInt(const QuantScheme& scheme, std::span<const float> w, int64_t) {
   EncodedRows out;
   out.values.resize(w.size() / 2);
   const int64_t group = scheme.block_columns;
@@ -103,7 +103,7 @@ EncodedRows Encode(const QuantScheme& scheme, std::span<const float> w, int64_t)
   return out;
 }
 
-JsonOut Config(const QuantScheme& scheme, const std::vector<std::string>& kept) {
+JsonOut PackedIntConfig(const QuantScheme& scheme, const std::vector<std::string>& kept) {
   return CompressedTensorsConfig({.format = "pack-quantized",
                                   .weights = QuantArgs(4, "group", false, scheme.block_columns),
                                   .ignore = {"re:.*kv_b_proj$"}},
@@ -114,37 +114,37 @@ bool LeavesOut(std::string_view name) {
   return IsOfIndexer(name) || name.ends_with(".kv_b_proj.weight");
 }
 
-std::string UniformScale(double largest) { return UniformIntScaleBytes(largest, 7); }
-uint32_t UniformCode(float weight, double largest) {
+std::string PackedIntUniformScale(double largest) { return UniformIntScaleBytes(largest, 7); }
+uint32_t PackedIntUniformCode(float weight, double largest) {
   return static_cast<uint32_t>(UniformIntCode(weight, largest, 7) + 8);
 }
 
-constexpr WeightEncoder::Written kWritten[] = {{0, "I32"}, {1, "BF16"}, {4, "I64"}};
-const WeightEncoder kEncoder = {
+constexpr WeightEncoder::Written kPackedIntWritten[] = {{0, "I32"}, {1, "BF16"}, {4, "I64"}};
+const WeightEncoder kPackedIntEncoder = {
     .name = "int4",
     .summary = "a scale per group",
     .scheme = {.bits = 4, .block_columns = 32},
     .grouped = true,
-    .written = kWritten,
+    .written = kPackedIntWritten,
     .leaves_out = LeavesOut,
-    .encode = Encode,
-    .config = Config,
-    .uniform_scale = UniformScale,
-    .uniform_code = UniformCode,
+    .encode = EncodePackedInt,
+    .config = PackedIntConfig,
+    .uniform_scale = PackedIntUniformScale,
+    .uniform_code = PackedIntUniformCode,
 };
 
-constexpr std::string_view kGroupFormats[] = {"pack-quantized"};
+constexpr std::string_view kPackedIntGroupFormats[] = {"pack-quantized"};
 
 }  // namespace
 
 const WeightFormat kPackedIntWeights = {
     .method = kCompressedTensors,
-    .group_formats = kGroupFormats,
-    .parse = Parse,
-    .tensors = Tensors,
-    .load = Load,
+    .group_formats = kPackedIntGroupFormats,
+    .parse = ParsePackedInt,
+    .tensors = PackedIntTensors,
+    .load = LoadPackedInt,
     .repacks = [](const QuantScheme& scheme) { return scheme.bits == 8; },
-    .encoder = &kEncoder,
+    .encoder = &kPackedIntEncoder,
 };
 
 }  // namespace latte

@@ -5,12 +5,12 @@
 namespace latte {
 namespace {
 
-StoredMatrix Tensors(const WantedMatrix& w, const QuantScheme&) {
+StoredMatrix PlainTensors(const WantedMatrix& w, const QuantScheme&) {
   return {.scheme = {.format = &kPlainWeights, .block_columns = 1},
           .tensors = {{w.name, w.shape, {"F32", "F16", "BF16"}}}};
 }
 
-Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool*) {
+Result<LoadedMatrix> LoadPlain(const MatrixParts& parts, ThreadPool*) {
   return LoadedMatrix{.weight = parts.views[0]};
 }
 
@@ -18,8 +18,8 @@ Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool*) {
 
 const WeightFormat kPlainWeights = {
     .method = "",
-    .tensors = Tensors,
-    .load = Load,
+    .tensors = PlainTensors,
+    .load = LoadPlain,
     .smaller = "--to int8 or --to int4",
 };
 

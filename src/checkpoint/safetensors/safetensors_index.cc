@@ -11,7 +11,7 @@ namespace {
 constexpr JsonLimits kIndexLimits = {.max_depth = 8, .max_elements = 2'000'000};
 
 // A shard must be a plain file name, without a folder.
-bool IsPlainName(std::string_view name) {
+bool IsFileName(std::string_view name) {
   return !name.empty() && name != "." && name.find("..") == std::string_view::npos &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
@@ -27,7 +27,7 @@ Result<ShardMap> ParseSafetensorsIndex(std::string_view text, const std::string&
   ShardMap shards;
   LATTE_RETURN_IF_ERROR(map.ForEachMember([&](const std::string& tensor, const Json& v) -> Status {
     const Result<std::string> file = v.AsString();
-    if (!file || !IsPlainName(*file))
+    if (!file || !IsFileName(*file))
       return Corrupt(fmt::format(
           "{}: weight_map: tensor '{}': expected the name of a file in this folder, found {}", path,
           Printable(tensor), file ? fmt::format("'{}'", Printable(*file)) : "another type"));

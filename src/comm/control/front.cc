@@ -31,7 +31,7 @@ struct Stranger {
   std::unique_ptr<FrontHandshake> handshake;
 };
 
-struct Member {
+struct GroupMember {
   std::optional<Connection> connection;  // empty: not yet, or no longer
   bool has_joined = false;
 };
@@ -74,7 +74,7 @@ struct ControlFront::State {
 
   // Used by the thread alone.
   std::vector<Stranger> strangers;
-  std::vector<Member> members;
+  std::vector<GroupMember> members;
   std::set<std::string> refusals;
   Clock::time_point next_beat = Clock::now();
   bool may_accept = true;  // file descriptors have not run out
@@ -173,7 +173,7 @@ void ControlFront::State::RunOnce() {
     polled.push_back({connection.fd(), static_cast<short>(POLLIN | output), 0});
   };
   for (const Stranger& stranger : strangers) add(stranger.connection);
-  for (const Member& member : members) {
+  for (const GroupMember& member : members) {
     if (member.connection) add(*member.connection);
   }
   poll(polled.data(), polled.size(), MillisecondsUntil(next_beat));
@@ -217,7 +217,7 @@ bool ControlFront::State::Keep(Stranger& stranger) {
     Refuse(answer.rank.error().message);
     return false;
   }
-  Member& member = members[static_cast<size_t>(*answer.rank)];
+  GroupMember& member = members[static_cast<size_t>(*answer.rank)];
   member.has_joined = true;
   member.connection = std::move(stranger.connection);
   member.connection->SetMostPayload(options.most_payload);
@@ -231,7 +231,7 @@ bool ControlFront::State::Keep(Stranger& stranger) {
 }
 
 void ControlFront::State::ReadMember(int rank) {
-  Member& member = members[static_cast<size_t>(rank)];
+  GroupMember& member = members[static_cast<size_t>(rank)];
   if (!member.connection) return;
   Result<std::vector<Frame>> frames = member.connection->Read();
   if (!frames) return Drop(rank, frames.error().message);
@@ -284,7 +284,7 @@ void ControlFront::State::SendWaiting() {
     taken.swap(waiting);
   }
   for (const auto& [rank, bytes] : taken) Tell(rank, FrameType::kData, bytes);
-  for (Member& member : members) {
+  for (GroupMember& member : members) {
     if (member.connection) member.connection->Flush();
   }
 }
@@ -295,7 +295,7 @@ void ControlFront::State::Beat(Clock::time_point now) {
   for (size_t i = 0; i < members.size(); ++i) {
     const int rank = static_cast<int>(i);
     Tell(rank, FrameType::kHeartbeat, HeartbeatPayload(0));
-    const Member& member = members[i];
+    const GroupMember& member = members[i];
     if (member.connection && now - member.connection->last_heard() > options.patience()) {
       Drop(rank, SilenceText(options));
     }
@@ -303,7 +303,7 @@ void ControlFront::State::Beat(Clock::time_point now) {
 }
 
 void ControlFront::State::Tell(int rank, FrameType type, std::string_view payload) {
-  Member& member = members[static_cast<size_t>(rank)];
+  GroupMember& member = members[static_cast<size_t>(rank)];
   if (!member.connection) return;
   if (const Status sent = member.connection->Send(type, payload, options.most_waiting); !sent) {
     Drop(rank, sent.error().message);

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kModuleName = "liblatte_mpi.so";
 constexpr const char* kInstall =
-    "install Open MPI (Debian: apt-get install openmpi-bin libopenmpi-dev) and build Latte again";
+    "install Open MPI (Debian: apt-get install openmpi-bin libopenmpi-dev), then run make build";
 
 // Folders that may contain the module.
 std::vector<fs::path> ModulePlaces() {

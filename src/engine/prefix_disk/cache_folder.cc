@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/base/output_file.h"
+#include "src/base/files/output_file.h"
 #include "src/cache/prefix_file.h"
 
 namespace latte {

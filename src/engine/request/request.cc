@@ -36,7 +36,7 @@ Status CheckBias(const SamplingParams& params) {
   return {};
 }
 
-Status CheckTokens(std::string_view field, const std::vector<int32_t>& tokens) {
+Status CheckNotNegative(std::string_view field, const std::vector<int32_t>& tokens) {
   for (const int32_t token : tokens)
     LATTE_RETURN_IF_ERROR(Require(token >= 0, field, "token ids of 0 or more", token));
   return {};
@@ -68,13 +68,13 @@ Status StopConditions::Validate() const {
                                   min_tokens));
   LATTE_RETURN_IF_ERROR(CheckFields(*this, '_'));
   LATTE_RETURN_IF_ERROR(CheckCount<StopConditions>("tokens", "stop tokens", "ids", tokens));
-  LATTE_RETURN_IF_ERROR(CheckTokens("stop tokens", tokens));
+  LATTE_RETURN_IF_ERROR(CheckNotNegative("stop tokens", tokens));
   LATTE_RETURN_IF_ERROR(CheckCount<StopConditions>("strings", "stop", "strings", strings));
   return CheckStrings(strings);
 }
 
 Status Request::Validate() const {
-  LATTE_RETURN_IF_ERROR(CheckTokens("tokens", tokens));
+  LATTE_RETURN_IF_ERROR(CheckNotNegative("tokens", tokens));
   LATTE_RETURN_IF_ERROR(sampling.Validate());
   LATTE_RETURN_IF_ERROR(stop.Validate());
   return CheckFields(*this, '_');

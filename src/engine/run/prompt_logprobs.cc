@@ -8,7 +8,7 @@ namespace latte {
 namespace {
 
 // Logits are computed in blocks of rows, as the logits of a step are.
-constexpr int64_t kRowsPerBlock = 64;
+constexpr int64_t kPromptRowsPerBlock = 64;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ Status AddPromptLogprobs(Runner& runner, const SequenceChunk& chunk, int64_t fir
   // A preempted sequence computes some rows again; their logprobs have been emitted.
   int64_t at = std::max(chunk.cached_len, static_cast<int64_t>(output.prompt_logprobs.size()));
   while (at < last) {
-    const int64_t end = std::min(last, at + kRowsPerBlock);
+    const int64_t end = std::min(last, at + kPromptRowsPerBlock);
     std::vector<int64_t> rows;
     for (int64_t i = at; i < end; ++i) rows.push_back(first_row + i - chunk.cached_len);
     const TensorView logits = runner.LogitsOf(rows);

@@ -49,8 +49,9 @@ std::vector<Candidate> AtLeast(const ScannedRow& row, float low) {
 }
 
 // Equally spaced logits, and how many of the row each stands for.
-struct Sample {
-  explicit Sample(std::span<const float> row) : every(std::max<size_t>(1, row.size() / kSampled)) {
+struct RowSample {
+  explicit RowSample(std::span<const float> row)
+      : every(std::max<size_t>(1, row.size() / kSampled)) {
     for (size_t i = 0; i + every <= row.size(); i += every) logits.push_back(row[i]);
   }
   size_t every;
@@ -64,7 +65,7 @@ double WeightOf(std::span<const float> logits, const WeightScale& scale, const M
 
 // Whether the likeliest tokens have about that share of the row's weight: as far as the blocks'
 // largest and the sample tell.
-bool HeadSuffices(const ScannedRow& row, const Sample& sample, const WeightScale& scale,
+bool HeadSuffices(const ScannedRow& row, const RowSample& sample, const WeightScale& scale,
                   double share) {
   const double head = WeightOf(row.block_max, scale, *row.machine);
   const double rest =
@@ -73,7 +74,7 @@ bool HeadSuffices(const ScannedRow& row, const Sample& sample, const WeightScale
 }
 
 // From the largest logit to the least of the sample, or to where weights end if that is nearer.
-BucketGrid GridOf(const Sample& sample, const WeightScale& scale) {
+BucketGrid GridOf(const RowSample& sample, const WeightScale& scale) {
   const double max = static_cast<double>(scale.max);
   double least = max;
   for (const float z : sample.logits)
@@ -131,7 +132,7 @@ Reached ReachAmong(std::span<Candidate> candidates, uint64_t wanted) {
 
 TokenRanking::TokenRanking(const ScannedRow& row, const WeightScale& scale, double share)
     : row_(row), scale_(scale) {
-  const Sample sample(row.logits);
+  const RowSample sample(row.logits);
   grid_ = GridOf(sample, scale);
   if (HeadSuffices(row, sample, scale, share)) {
     total_ = SumWeights(row_, scale_);

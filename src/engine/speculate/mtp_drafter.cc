@@ -9,7 +9,7 @@ namespace latte {
 namespace {
 
 // Logits are computed in blocks of rows, as the logits of a step are.
-constexpr int64_t kRowsPerBlock = 64;
+constexpr int64_t kDraftRowsPerBlock = 64;
 
 // Rows that are written in one call, roughly: as many as a step has tokens.
 constexpr int64_t kRowsAtOnce = 512;
@@ -203,8 +203,8 @@ void MtpDrafter::Draft(std::span<const DraftJob> jobs, int64_t depth) {
 // A draft is sampled with the random number of the token that it guesses: the more alike the two
 // distributions are, the more often the tokens are equal.
 void MtpDrafter::SampleDrafts(std::span<const DraftJob> jobs, const TensorView& z, int64_t layer) {
-  for (int64_t begin = 0; begin < std::ssize(jobs); begin += kRowsPerBlock) {
-    const int64_t end = std::min(begin + kRowsPerBlock, std::ssize(jobs));
+  for (int64_t begin = 0; begin < std::ssize(jobs); begin += kDraftRowsPerBlock) {
+    const int64_t end = std::min(begin + kDraftRowsPerBlock, std::ssize(jobs));
     const TensorView logits = parts_.runner->DraftLogits(z.Slice(0, begin, end), layer);
     std::vector<SampleInput> inputs;
     for (int64_t i = begin; i < end; ++i) {

@@ -27,7 +27,7 @@ using asio::local::stream_protocol;
 
 class Client final : public HttpClient, public ClientConnections {
  public:
-  Client(const Url& url, const HttpClientOptions& options)
+  Client(const HttpUrl& url, const HttpClientOptions& options)
       : url_(url), options_(options), resolver_(io_) {}
   ~Client() override;
 
@@ -41,7 +41,7 @@ class Client final : public HttpClient, public ClientConnections {
     io_.run();
   }
   void Stop() override { io_.stop(); }
-  const Url& url() const override { return url_; }
+  const HttpUrl& url() const override { return url_; }
   HttpClientStats stats() const override { return stats_; }
 
   std::unique_ptr<Transport> TakeIdle() override;
@@ -59,7 +59,7 @@ class Client final : public HttpClient, public ClientConnections {
   void Resolve(Resolved done);
   void Forget(CallId call);
 
-  Url url_;
+  HttpUrl url_;
   HttpClientOptions options_;
   asio::io_context io_{1};
   std::optional<asio::ssl::context> tls_;
@@ -156,7 +156,7 @@ Client::~Client() {
 }
 
 Status Client::LoadCertificates() {
-  if (url_.scheme != Url::Scheme::kHttps) return {};
+  if (url_.scheme != HttpUrl::Scheme::kHttps) return {};
   tls_.emplace(asio::ssl::context::tls_client);
   tls_->set_options(asio::ssl::context::no_sslv2 | asio::ssl::context::no_sslv3 |
                     asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1);
@@ -212,7 +212,7 @@ std::unique_ptr<Transport> Client::TakeIdle() {
 }
 
 std::shared_ptr<ClientSocket> Client::Connect(Connected done) {
-  if (url_.scheme == Url::Scheme::kUnix) {
+  if (url_.scheme == HttpUrl::Scheme::kUnix) {
     auto socket = std::make_shared<UnixSocket>(this, std::move(done));
     socket->Start();
     return socket;
@@ -282,7 +282,7 @@ std::string_view HttpFailureName(HttpFailure failure) {
   return "unknown";
 }
 
-Result<std::unique_ptr<HttpClient>> HttpClient::Create(const Url& url,
+Result<std::unique_ptr<HttpClient>> HttpClient::Create(const HttpUrl& url,
                                                        const HttpClientOptions& options) {
   auto client = std::make_unique<Client>(url, options);
   LATTE_RETURN_IF_ERROR(client->LoadCertificates());

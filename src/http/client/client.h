@@ -60,7 +60,7 @@ class HttpClient {
   using CallId = uint64_t;
 
   // Opens no connection. Errors: kInvalidArgument for a file of certificates that cannot be used.
-  [[nodiscard]] static Result<std::unique_ptr<HttpClient>> Create(const Url& url,
+  [[nodiscard]] static Result<std::unique_ptr<HttpClient>> Create(const HttpUrl& url,
                                                                   const HttpClientOptions& options);
   virtual ~HttpClient() = default;
 
@@ -77,7 +77,7 @@ class HttpClient {
   // Run returns after this callback. Another Run continues.
   virtual void Stop() = 0;
 
-  virtual const Url& url() const = 0;
+  virtual const HttpUrl& url() const = 0;
   virtual HttpClientStats stats() const = 0;
 };
 

@@ -32,7 +32,7 @@ bool CanBeSent(const HttpRequest& request) {
          });
 }
 
-std::string RequestText(const HttpRequest& request, const Url& url) {
+std::string RequestText(const HttpRequest& request, const HttpUrl& url) {
   std::string out = fmt::format("{} {}{}{} HTTP/1.1\r\nHost: {}\r\n", request.method, request.path,
                                 request.query.empty() ? "" : "?", request.query, url.Authority());
   for (const auto& [name, value] : request.fields.list())
@@ -44,7 +44,7 @@ std::string RequestText(const HttpRequest& request, const Url& url) {
 
 }  // namespace
 
-ClientCall::ClientCall(asio::io_context& io, ClientConnections* connections, const Url& url,
+ClientCall::ClientCall(asio::io_context& io, ClientConnections* connections, const HttpUrl& url,
                        const HttpClientOptions& options, HttpRequest request, HttpReceiver receiver,
                        std::function<void()> forget)
     : io_(io),

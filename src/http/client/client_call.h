@@ -39,7 +39,7 @@ class ClientConnections {
 class ClientCall : public std::enable_shared_from_this<ClientCall> {
  public:
   // `connections` and `url` must outlive the call. `forget` is called before on_end.
-  ClientCall(boost::asio::io_context& io, ClientConnections* connections, const Url& url,
+  ClientCall(boost::asio::io_context& io, ClientConnections* connections, const HttpUrl& url,
              const HttpClientOptions& options, HttpRequest request, HttpReceiver receiver,
              std::function<void()> forget);
 
@@ -67,7 +67,7 @@ class ClientCall : public std::enable_shared_from_this<ClientCall> {
 
   boost::asio::io_context& io_;
   ClientConnections* connections_;
-  const Url& url_;
+  const HttpUrl& url_;
   const HttpClientOptions& options_;
   HttpReceiver receiver_;
   std::function<void()> forget_;

@@ -41,7 +41,7 @@ bool ReadPort(std::string_view text, int* port) {
 }
 
 // "host", "host:80", "[::1]:80".
-Status ReadAuthority(std::string_view text, std::string_view authority, Url* out) {
+Status ReadAuthority(std::string_view text, std::string_view authority, HttpUrl* out) {
   if (authority.find('@') != std::string_view::npos)
     return Wrong(text, "a user name in the address is not supported; use --api-key");
   std::string_view rest;
@@ -68,7 +68,7 @@ Status ReadAuthority(std::string_view text, std::string_view authority, Url* out
   return {};
 }
 
-Status ReadPath(std::string_view text, std::string_view path, Url* out) {
+Status ReadPath(std::string_view text, std::string_view path, HttpUrl* out) {
   if (path.find_first_of("?#") != std::string_view::npos)
     return Wrong(text, "'?' and '#' are not supported");
   if (!path.empty() && !All(path, IsPathChar))
@@ -78,10 +78,10 @@ Status ReadPath(std::string_view text, std::string_view path, Url* out) {
   return {};
 }
 
-Result<Url> ReadUnix(std::string_view text, std::string_view path) {
+Result<HttpUrl> ReadUnix(std::string_view text, std::string_view path) {
   constexpr size_t kMostPath = 107;  // of struct sockaddr_un, without the terminating 0
-  Url out;
-  out.scheme = Url::Scheme::kUnix;
+  HttpUrl out;
+  out.scheme = HttpUrl::Scheme::kUnix;
   out.socket = path;
   if (path.empty()) return Wrong(text, "the path of the socket is missing");
   if (path.find('\0') != std::string_view::npos) return Wrong(text, "the path contains a 0 byte");
@@ -99,7 +99,7 @@ bool TakePrefix(std::string_view prefix, std::string_view* text) {
 
 }  // namespace
 
-std::string Url::Authority() const {
+std::string HttpUrl::Authority() const {
   if (scheme == Scheme::kUnix) return "localhost";
   const bool is_v6 = host.find(':') != std::string::npos;
   std::string out = is_v6 ? "[" + host + "]" : host;
@@ -108,20 +108,20 @@ std::string Url::Authority() const {
   return out;
 }
 
-std::string Url::Origin() const {
+std::string HttpUrl::Origin() const {
   if (scheme == Scheme::kUnix) return "unix:" + socket;
   return (scheme == Scheme::kHttps ? "https://" : "http://") + Authority();
 }
 
-Result<Url> ParseUrl(std::string_view text) {
+Result<HttpUrl> ParseUrl(std::string_view text) {
   if (text.size() > kMostBytes)
     return InvalidArgument(
         fmt::format("URL: expected at most {} bytes, found {}", kMostBytes, text.size()));
   std::string_view rest = text;
   if (TakePrefix("unix:", &rest)) return ReadUnix(text, rest);
-  Url out;
+  HttpUrl out;
   if (TakePrefix("https://", &rest)) {
-    out.scheme = Url::Scheme::kHttps;
+    out.scheme = HttpUrl::Scheme::kHttps;
     out.port = 443;
   } else if (!TakePrefix("http://", &rest)) {
     return Wrong(text, "it begins with none of these");
@@ -132,7 +132,7 @@ Result<Url> ParseUrl(std::string_view text) {
   return out;
 }
 
-std::string ApiPath(const Url& base, std::string_view function) {
+std::string ApiPath(const HttpUrl& base, std::string_view function) {
   std::string_view path = base.path;
   if (path.ends_with(kVersion)) path.remove_suffix(kVersion.size());
   return std::string(path) + std::string(function);

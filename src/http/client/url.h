@@ -8,7 +8,7 @@
 
 namespace latte {
 
-struct Url {
+struct HttpUrl {
   enum class Scheme { kHttp, kHttps, kUnix };
 
   Scheme scheme = Scheme::kHttp;
@@ -25,10 +25,10 @@ struct Url {
 
 // "http://host", "https://[::1]:8443/prefix/v1", "unix:/run/latte.sock". Names of users, queries and
 // fragments are refused. Errors: kInvalidArgument.
-[[nodiscard]] Result<Url> ParseUrl(std::string_view text);
+[[nodiscard]] Result<HttpUrl> ParseUrl(std::string_view text);
 
 // The path of an API function, for a base address with or without the version. `function` begins
 // with '/': "/v1/models" for bases http://host and http://host/v1, "/x/v1/models" for http://host/x.
-std::string ApiPath(const Url& base, std::string_view function);
+std::string ApiPath(const HttpUrl& base, std::string_view function);
 
 }  // namespace latte

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
+
 namespace latte {
 namespace {
 
@@ -26,11 +28,8 @@ bool IsFieldByte(char c) {
   return byte == '\t' || (byte >= 0x20 && byte != 0x7f);
 }
 
-std::string_view Trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
+// Blanks around values of fields (RFC 9110 §5.6.3).
+constexpr std::string_view kFieldSpaces = " \t";
 
 Check Bad(std::string message) { return HeadError{400, std::move(message)}; }
 
@@ -84,7 +83,7 @@ Check ReadField(std::string_view line, HttpRequest* request) {
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos || !IsToken(line.substr(0, colon)))
     return Bad("expected a header field \"Name: value\"");
-  const std::string_view value = Trim(line.substr(colon + 1));
+  const std::string_view value = Trimmed(line.substr(colon + 1), kFieldSpaces);
   if (!std::all_of(value.begin(), value.end(), IsFieldByte))
     return Bad("a header field has a control character");
   request->fields.Add(std::string(line.substr(0, colon)), std::string(value));
@@ -101,7 +100,7 @@ size_t Count(const HttpFields& fields, std::string_view name) {
 bool ListHas(std::string_view list, std::string_view item) {
   while (!list.empty()) {
     const size_t comma = std::min(list.find(','), list.size());
-    if (EqualNoCase(Trim(list.substr(0, comma)), item)) return true;
+    if (EqualNoCase(Trimmed(list.substr(0, comma), kFieldSpaces), item)) return true;
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
   return false;

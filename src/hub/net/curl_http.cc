@@ -7,6 +7,7 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/hub/net/url.h"
 
 namespace latte {
@@ -15,21 +16,7 @@ namespace {
 constexpr size_t kMostHeaderBytes = 64 << 10;
 constexpr size_t kMostSkippedBytes = 64 << 10;
 
-using Kind = NetError::Kind;
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);
-}
+using NetKind = NetError::Kind;
 
 // One request in progress.
 struct Call {
@@ -67,7 +54,7 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   if (line.starts_with("HTTP/")) call.head = {};
   const size_t colon = line.find(':');
   if (colon != std::string_view::npos && !line.starts_with("HTTP/"))
-    call.head.headers[Lower(line.substr(0, colon))] = Trim(line.substr(colon + 1));
+    call.head.headers[Lowered(line.substr(0, colon))] = Trimmed(line.substr(colon + 1));
   return line.size();
 }
 
@@ -90,32 +77,33 @@ int OnProgress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 
 // What failed, in the words of libcurl, and what to do about it.
 NetError ErrorOf(CURLcode code, const Call& call, const std::string& url, const char* detail) {
-  if (call.stop.load()) return {Kind::kStopped, "stopped"};
-  if (call.rejected) return {Kind::kRejected, "the body was refused"};
+  if (call.stop.load()) return {NetKind::kStopped, "stopped"};
+  if (call.rejected) return {NetKind::kRejected, "the body was refused"};
   const Result<UrlOrigin> origin = OriginOf(url);
   const std::string host = origin ? origin->host + ":" + origin->port : "the server";
   const std::string_view why = *detail != '\0' ? detail : curl_easy_strerror(code);
   switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
-      return {Kind::kName, fmt::format("{}: no address for this name ({}); check the network, "
-                                       "HF_ENDPOINT and https_proxy",
-                                       host, why)};
-    case CURLE_COULDNT_CONNECT:
-      return {Kind::kConnect, fmt::format("{}: no connection ({}); check the network, HF_ENDPOINT "
-                                          "and https_proxy",
+      return {NetKind::kName, fmt::format("{}: no address for this name ({}); check the network, "
+                                          "HF_ENDPOINT and https_proxy",
                                           host, why)};
+    case CURLE_COULDNT_CONNECT:
+      return {NetKind::kConnect,
+              fmt::format("{}: no connection ({}); check the network, HF_ENDPOINT "
+                          "and https_proxy",
+                          host, why)};
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
-      return {Kind::kTls, fmt::format("{}: no secure connection ({}); behind a proxy with a "
-                                      "certificate of its own set SSL_CERT_FILE",
-                                      host, why)};
+      return {NetKind::kTls, fmt::format("{}: no secure connection ({}); behind a proxy with a "
+                                         "certificate of its own set SSL_CERT_FILE",
+                                         host, why)};
     case CURLE_OPERATION_TIMEDOUT:
-      return {Kind::kStalled, fmt::format("{}: silent for too long ({})", host, why)};
+      return {NetKind::kStalled, fmt::format("{}: silent for too long ({})", host, why)};
     default:
-      return {Kind::kBroken, fmt::format("{}: the response broke off ({})", host, why)};
+      return {NetKind::kBroken, fmt::format("{}: the response broke off ({})", host, why)};
   }
 }
 
@@ -127,7 +115,7 @@ class CurlHttp final : public Http {
   CurlHttp& operator=(const CurlHttp&) = delete;
   ~CurlHttp() override { curl_easy_cleanup(easy_); }
 
-  tl::expected<HttpHead, NetError> Get(const HttpRequest& request, const HttpBody& body) override {
+  tl::expected<HttpHead, NetError> Get(const HubRequest& request, const HttpBody& body) override {
     curl_easy_reset(easy_);  // keeps the connections
     Call call{easy_, body, stop_, {}};
     curl_slist* headers = nullptr;

@@ -16,7 +16,7 @@
 
 namespace latte {
 
-struct HttpRequest {
+struct HubRequest {
   std::string url;                   // http or https, absolute
   std::vector<std::string> headers;  // "Name: value"
 };
@@ -56,7 +56,7 @@ class Http {
  public:
   virtual ~Http() = default;
   // Sends a GET and passes the response on. The head also when `begin` refused its body.
-  [[nodiscard]] virtual tl::expected<HttpHead, NetError> Get(const HttpRequest& request,
+  [[nodiscard]] virtual tl::expected<HttpHead, NetError> Get(const HubRequest& request,
                                                              const HttpBody& body) = 0;
 };
 

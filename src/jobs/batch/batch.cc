@@ -9,18 +9,13 @@
 
 #include "src/base/check.h"
 #include "src/base/json_out.h"
+#include "src/base/timer.h"
 
 namespace latte {
 namespace {
 
 std::string Where(const std::string& path, int64_t line) {
   return fmt::format("{}: line {}", path, line);
-}
-
-int64_t SecondsNow() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
 }
 
 Status CheckPaths(const BatchFiles& files) {
@@ -130,7 +125,7 @@ Status Batch::Begin(const OpenAiModel& model) {
   Result<OpenAiRequest> request = Parse(line, model);
   if (!request) return Write(BatchFailure(line.id, request.error()), true);
   std::vector<std::string> notes = request->notes;
-  OpenAiRunning running(std::move(*request), &model, std::to_string(line.id.number), SecondsNow());
+  OpenAiRunning running(std::move(*request), &model, std::to_string(line.id.number), UnixSeconds());
   submitting_ =
       std::make_shared<Running>(Running{line.id, std::move(running), std::move(notes), {}, {}});
   return {};

@@ -46,7 +46,7 @@ Result<BatchLine> Parse(std::string_view text, const std::string& where) {
   return BatchLine{std::move(custom_id), *endpoint, body};
 }
 
-JsonOut Line(const BatchLineId& line, int status, JsonOut body, JsonOut error) {
+JsonOut BatchLineJson(const BatchLineId& line, int status, JsonOut body, JsonOut error) {
   return {{"id", fmt::format("batch_req_{}", line.number)},
           {"custom_id", line.custom_id ? JsonOut(*line.custom_id) : JsonOut(nullptr)},
           {"response",
@@ -73,12 +73,12 @@ std::optional<std::string> FindCustomId(std::string_view text) {
 }
 
 JsonOut BatchResult(const BatchLineId& line, JsonOut body) {
-  return Line(line, HttpStatus(Code::kOk), std::move(body), nullptr);
+  return BatchLineJson(line, HttpStatus(Code::kOk), std::move(body), nullptr);
 }
 
 JsonOut BatchFailure(const BatchLineId& line, const Error& error) {
-  return Line(line, HttpStatus(error.code), OpenAiError(error),
-              {{"code", CodeName(error.code)}, {"message", error.message}});
+  return BatchLineJson(line, HttpStatus(error.code), OpenAiError(error),
+                       {{"code", CodeName(error.code)}, {"message", error.message}});
 }
 
 Result<BatchOutcome> ParseBatchResult(std::string_view text, const std::string& where) {

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "src/base/file.h"
+#include "src/base/files/output_file.h"
 #include "src/base/json_out.h"
-#include "src/base/output_file.h"
 #include "src/jobs/batch/batch_line.h"
 
 namespace latte {

@@ -14,7 +14,7 @@
 namespace latte {
 namespace {
 
-constexpr int kRuns = 5;
+constexpr int kAbsorptionRuns = 5;
 constexpr int64_t kD = 5120;
 constexpr int64_t kCq = 1536;
 
@@ -63,7 +63,7 @@ Status AbsorptionOptions::Validate() const {
 Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machine,
                                 const JobProgress& progress) {
   LATTE_RETURN_IF_ERROR(o.Validate());
-  MeasuredSteps steps(progress, 1 + kRuns);
+  MeasuredSteps steps(progress, 1 + kAbsorptionRuns);
   RandomMlaLayer::Options sample;
   sample.dims = DeepSeekDims(o.heads);
   sample.max_tokens = o.context + 1;
@@ -89,7 +89,7 @@ Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machi
       Form{"AM_CC_ME", w_qr.bytes() + w_uq_uk.bytes() + w_uv_o.bytes(), latent_cache}};
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};
-  for (int run = -1; run < kRuns; ++run) {  // the first run warms up
+  for (int run = -1; run < kAbsorptionRuns; ++run) {  // the first run warms up
     if (run < 0)
       steps.WarmUp("warming up");
     else
@@ -115,7 +115,7 @@ Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machi
                     {"cache_bytes", form.cache_bytes},
                     {"times_faster_than_cd", base / Median(form.seconds)}});
   return JsonOut{{"bench", "absorption"}, {"heads", o.heads},     {"context", o.context},
-                 {"batch", o.batch},      {"threads", o.threads}, {"runs", kRuns},
+                 {"batch", o.batch},      {"threads", o.threads}, {"runs", kAbsorptionRuns},
                  {"forms", list}};
 }
 

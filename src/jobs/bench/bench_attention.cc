@@ -14,17 +14,17 @@
 namespace latte {
 namespace {
 
-constexpr int64_t kPageTokens = 64;
+constexpr int64_t kBenchPageTokens = 64;
 constexpr int64_t kMaxCacheBytes = int64_t{16} << 30;
 
 // A cache, queries, and space for the output.
 struct DecodeData {
   explicit DecodeData(const BenchAttentionOptions& o)
-      : pages_each(CeilDiv(o.context, kPageTokens)),
+      : pages_each(CeilDiv(o.context, kBenchPageTokens)),
         q_latent(DType::kF32, {o.batch * o.q_len, o.heads, o.c}),
         q_rope(DType::kF32, {o.batch * o.q_len, o.heads, o.r}),
         pages(o.cache_dtype.dtype,
-              {o.batch * pages_each, kPageTokens, o.cache_dtype.Width(o.c, o.r)}),
+              {o.batch * pages_each, kBenchPageTokens, o.cache_dtype.Width(o.c, o.r)}),
         o_latent(DType::kF32, {o.batch * o.q_len, o.heads, o.c}),
         lse(DType::kF32, {o.batch * o.q_len, o.heads}),
         row_format{o.cache_dtype.kind},
@@ -46,14 +46,14 @@ struct DecodeData {
 
   // Copies one page of tokens to every page.
   void FillPages(const BenchAttentionOptions& o) const {
-    const Tensor latent(DType::kF32, {kPageTokens, o.c});
-    const Tensor rope(DType::kF32, {kPageTokens, o.r});
+    const Tensor latent(DType::kF32, {kBenchPageTokens, o.c});
+    const Tensor rope(DType::kF32, {kBenchPageTokens, o.r});
     FillNoise(latent);
     FillNoise(rope);
-    std::vector<int64_t> slots(kPageTokens);
+    std::vector<int64_t> slots(kBenchPageTokens);
     ThreadPool threads(1);
     for (int64_t page = 0; page < o.batch * pages_each; ++page) {
-      std::iota(slots.begin(), slots.end(), page * kPageTokens);
+      std::iota(slots.begin(), slots.end(), page * kBenchPageTokens);
       Kernels<AppendOp>().front().run({latent, rope, pages, slots, row_format},
                                       {&threads, nullptr});
     }
@@ -79,11 +79,11 @@ struct DecodeData {
   std::vector<SequenceChunk> sequences;
 };
 
-struct Work {
+struct AttentionWork {
   int64_t flops, bytes, unique_bytes, cache_bytes;
 };
 
-Work WorkOf(const BenchAttentionOptions& o) {
+AttentionWork WorkOf(const BenchAttentionOptions& o) {
   const int64_t row_bytes = o.cache_dtype.RowBytes(o.c, o.r);
   // Token i of a sequence attends to all but the q_len − 1 − i newest keys.
   const int64_t pairs = o.batch * (o.q_len * o.context - o.q_len * (o.q_len - 1) / 2);
@@ -129,7 +129,7 @@ Result<JsonOut> BenchAttention(const BenchAttentionOptions& options, const Machi
       FindBenchRow<MlaDecodeOp>(options.kernel, MlaDecodeOp::ShapeOf(params),
                                 fmt::format("a cache of {}", Name(options.cache_dtype)), machine));
   ThreadPool threads(options.threads);
-  const Work work = WorkOf(options);
+  const AttentionWork work = WorkOf(options);
   const auto flops = static_cast<double>(work.flops);
   const Exec exec{&threads, &machine};
   const Ceiling ceiling = CeilingOf(row->isa, ArithmeticOf(options.cache_dtype));
@@ -147,7 +147,7 @@ Result<JsonOut> BenchAttention(const BenchAttentionOptions& options, const Machi
       {"context", options.context},
       {"batch", options.batch},
       {"q_len", options.q_len},
-      {"page_tokens", kPageTokens},
+      {"page_tokens", kBenchPageTokens},
       {"cache_dtype", Name(options.cache_dtype)},
       {"threads", options.threads},
       {"runs", kBenchRuns},

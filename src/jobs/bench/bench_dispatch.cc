@@ -14,7 +14,7 @@
 namespace latte {
 namespace {
 
-constexpr int kRuns = 7;
+constexpr int kDispatchRuns = 7;
 constexpr int kShortRuns = 101;  // for work of about 100 µs, as long as a pause of the machine
 constexpr double kShortSeconds = 0.05;  // total time of the short runs
 constexpr int64_t kRunTokens = 512;     // longer prompts are evaluated in chunks of this size
@@ -55,7 +55,8 @@ double RunPrompt(RandomMlaLayer& sample, MlaPath path, const PromptShape& prompt
 
 // The number of runs for work that takes `seconds`: more for shorter work.
 int RunsOf(double seconds) {
-  return static_cast<int>(std::clamp(kShortSeconds / seconds, 1.0 * kRuns, 1.0 * kShortRuns));
+  return static_cast<int>(
+      std::clamp(kShortSeconds / seconds, 1.0 * kDispatchRuns, 1.0 * kShortRuns));
 }
 
 // The median of the seconds that `run` returns.
@@ -81,7 +82,7 @@ Parted MedianRest(RandomMlaLayer& sample, MlaPath path, const PromptShape& whole
                   const PromptShape& part, const Exec& exec) {
   RunPrompt(sample, path, whole, exec);
   std::vector<double> wholes, rests;
-  for (int run = 0; run < kRuns; ++run) {
+  for (int run = 0; run < kDispatchRuns; ++run) {
     const double of_part = RunPrompt(sample, path, part, exec);
     wholes.push_back(RunPrompt(sample, path, whole, exec));
     rests.push_back(wholes.back() - of_part);
@@ -143,7 +144,7 @@ Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& mac
   const Exec exec{&threads, &machine};
   Ceilings ceilings;
   steps.Begin("arithmetic and memory");
-  for (int run = 0; run < kRuns; ++run) ceilings.Sample(exec, /*dram=*/true);
+  for (int run = 0; run < kDispatchRuns; ++run) ceilings.Sample(exec, /*dram=*/true);
 
   // The FLOPs of one part: the other parts have no price.
   const auto h = static_cast<double>(options.heads);
@@ -228,8 +229,8 @@ Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& ra
           1e6 * std::min(sparse, RunPrompt(*sample, MlaPath::kSparse, prompt, exec));
     }
   steps.End();
-  return JsonOut{{"bench", "dispatch"}, {"heads", options.heads},  {"threads", options.threads},
-                 {"runs", kRuns},       {"most_runs", kShortRuns}, {"worst_ratio", worst},
+  return JsonOut{{"bench", "dispatch"},   {"heads", options.heads},  {"threads", options.threads},
+                 {"runs", kDispatchRuns}, {"most_runs", kShortRuns}, {"worst_ratio", worst},
                  {"grid", grid}};
 }
 

@@ -11,19 +11,12 @@
 #include "src/engine/engine_core.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/convert/staging_folder.h"
+#include "src/jobs/random_draws.h"
 
 namespace latte {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::vector<int32_t> RandomTokens(int64_t count, int64_t vocab, uint64_t stream) {
-  Random random(1, stream);
-  std::vector<int32_t> out(static_cast<size_t>(count));
-  for (int32_t& token : out)
-    token = static_cast<int32_t>(random.Below(static_cast<uint64_t>(vocab)));
-  return out;
-}
 
 Request Greedy(std::vector<int32_t> tokens, int64_t gen) {
   Request r;

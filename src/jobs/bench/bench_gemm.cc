@@ -23,11 +23,11 @@
 namespace latte {
 namespace {
 
-constexpr int kRuns = 9;
-constexpr int kSteps = 1 + kRuns;     // of Measure: a trial and the runs
-constexpr double kRunSeconds = 0.02;  // long compared with a clock tick and a wake-up
+constexpr int kGemmRuns = 9;
+constexpr int kGemmSteps = 1 + kGemmRuns;  // of MeasureGemm: a trial and the runs
+constexpr double kRunSeconds = 0.02;       // long compared with a clock tick and a wake-up
 constexpr int64_t kPoolBytes = int64_t{512} << 20;
-constexpr int64_t kMaxBytes = int64_t{16} << 30;
+constexpr int64_t kMaxGemmBytes = int64_t{16} << 30;
 constexpr int64_t kMemoryRows = 64;  // up to this M, weights are read from memory
 constexpr int64_t kGroup = 128;      // group size of int8 activations
 
@@ -102,7 +102,7 @@ int64_t WeightBytes(const Format& f, int64_t n, int64_t k) {
   return bytes;
 }
 
-struct Work {
+struct GemmWork {
   int64_t flops = 0, weight_bytes = 0, other_bytes = 0;
 
   int64_t bytes() const { return weight_bytes + other_bytes; }
@@ -174,8 +174,8 @@ struct Bench {
 };
 
 // Times `call(i)` with increasing i and adds the results to the record, which names the product.
-void Measure(const std::function<void(int64_t)>& call, const Work& work, Ceiling ceiling,
-             const Bench& bench, JsonOut& record) {
+void MeasureGemm(const std::function<void(int64_t)>& call, const GemmWork& work, Ceiling ceiling,
+                 const Bench& bench, JsonOut& record) {
   const Exec& exec = bench.exec;
   const std::string name = record.value("product", record.value("bench", ""));
   int64_t calls = 0;
@@ -185,7 +185,7 @@ void Measure(const std::function<void(int64_t)>& call, const Work& work, Ceiling
   const auto repeats = static_cast<int>(std::clamp(std::ceil(kRunSeconds / once), 1.0, 1e6));
   std::vector<double> times, fractions;
   Ceilings ceilings;
-  for (int run = 0; run < kRuns; ++run) {
+  for (int run = 0; run < kGemmRuns; ++run) {
     bench.steps.Begin(name);
     ceilings.Sample(exec, /*dram=*/true);
     times.push_back(SecondsOf([&] {
@@ -198,7 +198,7 @@ void Measure(const std::function<void(int64_t)>& call, const Work& work, Ceiling
     fractions.push_back(std::max(arithmetic, memory) / times.back());
   }
   const double seconds = Median(times);
-  record["runs"] = kRuns;
+  record["runs"] = kGemmRuns;
   record["flops"] = work.flops;
   record["bytes"] = work.bytes();
   record["unique_bytes"] = work.bytes();
@@ -210,24 +210,24 @@ void Measure(const std::function<void(int64_t)>& call, const Work& work, Ceiling
   ceilings.AddTo(record);
 }
 
-Status CheckMemory(const Work& work) {
-  if (work.bytes() <= kMaxBytes) return {};
+Status CheckMemory(const GemmWork& work) {
+  if (work.bytes() <= kMaxGemmBytes) return {};
   return Exhausted(
       fmt::format("weights, activations and outputs: expected at most {} bytes, found {}; lower "
                   "--m, --n or --k",
-                  kMaxBytes, work.bytes()));
+                  kMaxGemmBytes, work.bytes()));
 }
 
 // A record of calls of `parts`, repeated in turn.
 Result<JsonOut> MeasureParts(const std::string& name, const std::vector<GemmProblem>& parts,
-                             size_t parts_per_call, const Work& work, const BenchWeights& o,
+                             size_t parts_per_call, const GemmWork& work, const BenchWeights& o,
                              const Bench& bench) {
   const std::span<const GemmProblem> all(parts);
   const GemmOp::Shape shape = GemmOp::ShapeOf({all.first(parts_per_call)});
   LATTE_ASSIGN_OR_RETURN(const Kernel<GemmOp>* row, FindRow(o.kernel, shape, *bench.exec.machine));
   JsonOut record{{"product", name}, {"kernel", row->name}};
   const size_t calls = parts.size() / parts_per_call;
-  Measure(
+  MeasureGemm(
       [&](int64_t i) {
         const size_t at = static_cast<size_t>(i) % calls * parts_per_call;
         row->run({all.subspan(at, parts_per_call)}, bench.exec);
@@ -240,7 +240,7 @@ int64_t Copies(int64_t m, int64_t weight_bytes) {
   return m <= kMemoryRows ? CeilDiv(kPoolBytes, weight_bytes) : 1;
 }
 
-JsonOut Header(std::string_view bench, const BenchWeights& o, const Format& f) {
+JsonOut GemmRecord(std::string_view bench, const BenchWeights& o, const Format& f) {
   return {{"bench", bench}, {"dtype", o.dtype}, {"act", Name(f.x)}, {"threads", o.threads}};
 }
 
@@ -263,7 +263,7 @@ struct Call {
 // A record of a call whose parts share no operands.
 Result<JsonOut> MeasureCall(const Call& call, int64_t m, const Format& f, const BenchWeights& o,
                             const Bench& bench) {
-  Work work;
+  GemmWork work;
   for (const auto& [n, k] : call.sizes) work.Add(f, 1, m, n, k);
   const int64_t copies = Copies(m, work.weight_bytes);
   // A few more bytes for alignment.
@@ -291,7 +291,7 @@ HeadWeights HeadsOf(const TensorView& kv_b, const BlockScale& scale, const Shape
 Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Format& f,
                                           const BenchWeights& o, const Bench& bench) {
   const DType query = f.x == DType::kI8 ? DType::kBF16 : f.x;
-  Work whole, up, down;
+  GemmWork whole, up, down;
   whole.Add(f, 1, m, s.h * (s.n + s.v), s.c);
   up.Add({f.w, query, f.rows, f.columns}, s.h, m, s.n, s.c);
   down.Add(f, s.h, m, s.v, s.c);
@@ -317,8 +317,8 @@ Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Forma
   const GemmTOp::Shape shape = GemmTOp::ShapeOf(w_uk[0]);
   const Kernel<GemmTOp>& row = Select<GemmTOp>(shape, *bench.exec.machine);
   JsonOut record{{"product", "q_nope·W_UK"}, {"kernel", row.name}};
-  Measure([&](int64_t i) { row.run(w_uk[static_cast<size_t>(i) % w_uk.size()], bench.exec); }, up,
-          CeilingOf(row.isa, DType::kF32), bench, record);
+  MeasureGemm([&](int64_t i) { row.run(w_uk[static_cast<size_t>(i) % w_uk.size()], bench.exec); },
+              up, CeilingOf(row.isa, DType::kF32), bench, record);
   LATTE_ASSIGN_OR_RETURN(JsonOut of_values, MeasureParts("o·W_UV", w_uv, 1, down, any, bench));
   return std::vector<JsonOut>{std::move(record), std::move(of_values)};
 }
@@ -352,16 +352,16 @@ Result<JsonOut> BenchGemm(const BenchGemmOptions& o, const Machine& machine,
   LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
   LATTE_RETURN_IF_ERROR(FlagInRange("--n", o.n, 1, 1 << 18));
   LATTE_RETURN_IF_ERROR(FlagInRange("--k", o.k, 1, 1 << 18));
-  Work work;
+  GemmWork work;
   work.Add(f, 1, o.m, o.n, o.k);
   LATTE_RETURN_IF_ERROR(CheckMemory(work));
-  MeasuredSteps steps(progress, kSteps);
+  MeasuredSteps steps(progress, kGemmSteps);
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};
   LATTE_ASSIGN_OR_RETURN(const JsonOut measured,
                          MeasureCall({o.name, {{o.n, o.k}}}, o.m, f, o, {exec, steps}));
   steps.End();
-  JsonOut record = Header(o.name, o, f);
+  JsonOut record = GemmRecord(o.name, o, f);
   record["m"] = o.m;
   record["n"] = o.n;
   record["k"] = o.k;
@@ -383,7 +383,7 @@ Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& mach
                               {{s.cq > 0 ? s.cq : q_rows, s.d}, {s.c + s.r, s.d}}}};
   if (s.cq > 0) calls.push_back({"q_b", {{q_rows, s.cq}}});
   constexpr int64_t kOfHeads = 2;  // products of MeasureHeads
-  MeasuredSteps steps(progress, kSteps * (std::ssize(calls) + kOfHeads));
+  MeasuredSteps steps(progress, kGemmSteps * (std::ssize(calls) + kOfHeads));
   const Bench bench{exec, steps};
   for (const Call& call : calls) {
     LATTE_ASSIGN_OR_RETURN(JsonOut record, MeasureCall(call, o.m, f, o, bench));
@@ -392,7 +392,7 @@ Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& mach
   LATTE_ASSIGN_OR_RETURN(std::vector<JsonOut> heads, MeasureHeads(s, o.m, f, o, bench));
   steps.End();
   for (JsonOut& record : heads) products.push_back(std::move(record));
-  JsonOut record = Header("projections", o, f);
+  JsonOut record = GemmRecord("projections", o, f);
   record["shape"] = o.shape;
   record["m"] = o.m;
   record["products"] = std::move(products);
@@ -406,11 +406,11 @@ Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine,
   LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
   if (!(o.skew >= 0 && o.skew <= 4))
     return InvalidArgument(fmt::format("--skew: expected 0 to 4, found {}", o.skew));
-  MeasuredSteps steps(progress, kSteps);
+  MeasuredSteps steps(progress, kGemmSteps);
   std::vector<int64_t> rows = TokensOfExperts(s, o.m, o.skew);
   std::erase(rows, 0);
   const auto touched = static_cast<int64_t>(rows.size());
-  Work work;
+  GemmWork work;
   for (const int64_t m : rows) {
     work.Add(f, 1, m, 2 * s.width, s.d);
     work.Add(f, 1, m, s.d, s.width);
@@ -431,14 +431,14 @@ Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine,
   const Exec exec{&threads, &machine};
   const GemmOp::Shape shape = GemmOp::ShapeOf({up});
   LATTE_ASSIGN_OR_RETURN(const Kernel<GemmOp>* row, FindRow(o.kernel, shape, machine));
-  JsonOut record = Header("moe", o, f);
+  JsonOut record = GemmRecord("moe", o, f);
   record["shape"] = o.shape;
   record["m"] = o.m;
   record["skew"] = o.skew;
   record["kernel"] = row->name;
   record["touched_experts"] = touched;
   record["largest_expert_rows"] = *std::max_element(rows.begin(), rows.end());
-  Measure(
+  MeasureGemm(
       [&](int64_t) {
         row->run({up}, exec);
         row->run({down}, exec);

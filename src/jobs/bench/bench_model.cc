@@ -15,24 +15,17 @@
 #include "src/engine/settings.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/fill_cache.h"
+#include "src/jobs/random_draws.h"
 #include "src/kernels/params/gemm.h"
 #include "src/layers/mla/path_cost.h"
 
 namespace latte {
 namespace {
 
-constexpr int64_t kPageTokens = 64;
+constexpr int64_t kModelPageTokens = 64;
 constexpr int64_t kChunk = 512;
 constexpr int kPrompts = 3;
 constexpr double kSampleSeconds = 0.25;
-
-std::vector<int32_t> RandomTokens(int64_t count, int64_t vocab) {
-  Random random(1);
-  std::vector<int32_t> out(static_cast<size_t>(count));
-  for (int32_t& token : out)
-    token = static_cast<int32_t>(random.Below(static_cast<uint64_t>(vocab)));
-  return out;
-}
 
 // The key of an op in "parts": programs read the matrix products by their former names.
 std::string PartName(std::string_view op) {
@@ -113,14 +106,15 @@ Result<Settings> SettingsOf(const ModelConfig& config, const BenchModelOptions& 
   engine.attention = options.attention;
   engine.int8_activations = options.int8_activations;
   engine.threads = options.threads;
-  engine.page_tokens = kPageTokens;
+  engine.page_tokens = kModelPageTokens;
   engine.max_sequences = 1;
   engine.max_batch_tokens = std::max(kChunk, options.batch + 1);
   engine.prefill_workspace_tokens = RunnerOptions().prefill_workspace_tokens;
   engine.draft_tokens = "0";
-  const int64_t room = std::max(options.depth + std::max(options.prompt, options.gen), kPageTokens);
+  const int64_t room =
+      std::max(options.depth + std::max(options.prompt, options.gen), kModelPageTokens);
   LATTE_ASSIGN_OR_RETURN(Settings out, ResolveOptionsForOne(engine, config, machine, room, share));
-  out.pages = options.batch * CeilDiv(room, kPageTokens);
+  out.pages = options.batch * CeilDiv(room, kModelPageTokens);
   return out;
 }
 
@@ -151,9 +145,9 @@ class RunnerHarness {
         mode_(settings.attention),
         cache_(std::move(cache)),
         followers_(followers),
-        tokens_(
-            RandomTokens(options.depth + options.prompt + options.gen * options.batch + kPageTokens,
-                         model.config().vocab)),
+        tokens_(RandomTokens(
+            options.depth + options.prompt + options.gen * options.batch + kModelPageTokens,
+            model.config().vocab)),
         runner_(model, cache_, workspace_, exec,
                 {.arithmetic = options.dtype,
                  .int8_activations = options.int8_activations,
@@ -207,7 +201,8 @@ class RunnerHarness {
   // Copies one page of rows, written by the model, to all others.
   void FillDepth(const Exec& exec) {
     if (options_.depth == 0) return;
-    const auto chunk = SequenceChunk::Of(Tokens(0, kPageTokens), 0, PromptPath(mode_), pages_[0]);
+    const auto chunk =
+        SequenceChunk::Of(Tokens(0, kModelPageTokens), 0, PromptPath(mode_), pages_[0]);
     runner_.Forward({&chunk, 1});
     CopyFirstPage(cache_);
     if (cache_.spec().Has(StreamId::kIndexer))

@@ -17,7 +17,7 @@
 namespace latte {
 namespace {
 
-constexpr int kCalls = 20000;
+constexpr int kPoolCalls = 20000;
 constexpr int kWakes = 200;
 constexpr int kCallsPerStep = 1000;
 constexpr auto kSleep = std::chrono::milliseconds(2);  // longer than workers spin
@@ -62,13 +62,14 @@ Result<JsonOut> BenchPool(int threads, const JobProgress& progress) {
   LATTE_RETURN_IF_ERROR(FlagInRange("--threads", threads, 1, 1024));
   const bool fits = static_cast<size_t>(threads) <= UsableProcessors().size();
   MeasuredSteps steps(progress,
-                      StepsOf(kCalls) + (fits ? StepsOf(kCalls) + StepsOf(kWakes) : 0) + 1);
+                      StepsOf(kPoolCalls) + (fits ? StepsOf(kPoolCalls) + StepsOf(kWakes) : 0) + 1);
   ThreadPool pool(threads);
-  JsonOut record{{"bench", "pool"}, {"threads", threads}, {"calls", kCalls}};
+  JsonOut record{{"bench", "pool"}, {"threads", threads}, {"calls", kPoolCalls}};
   const auto empty = [&] { pool.ParallelFor(threads, [](int64_t) {}); };
   const auto barrier = [&] { Barrier(pool); };
-  record["empty"] = MicrosecondsOf("empty", kCalls, steps, empty);
-  record["barrier"] = fits ? MicrosecondsOf("barrier", kCalls, steps, barrier) : JsonOut(nullptr);
+  record["empty"] = MicrosecondsOf("empty", kPoolCalls, steps, empty);
+  record["barrier"] =
+      fits ? MicrosecondsOf("barrier", kPoolCalls, steps, barrier) : JsonOut(nullptr);
   record["wake"] =
       fits ? MicrosecondsOf("wake", kWakes, steps, barrier, /*pause=*/true) : JsonOut(nullptr);
   steps.Begin("idle");

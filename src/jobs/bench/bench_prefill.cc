@@ -14,7 +14,7 @@ constexpr int64_t kN = 128;
 constexpr int64_t kR = 64;
 constexpr int64_t kV = 128;
 constexpr int64_t kPad = 16;  // floats between keys, as in the layers
-constexpr int64_t kMaxBytes = int64_t{16} << 30;
+constexpr int64_t kMaxPrefillBytes = int64_t{16} << 30;
 
 // Numbers that are read or written once: queries and outputs, and keys and values.
 int64_t QueryFloats(const BenchPrefillOptions& o) { return o.q_len * o.heads * (kN + kR + kV + 1); }
@@ -64,11 +64,11 @@ Status BenchPrefillOptions::Validate() const {
   LATTE_RETURN_IF_ERROR(FlagInRange("--q-len", q_len, 1, context));
   LATTE_RETURN_IF_ERROR(FlagInRange("--threads", threads, 1, 1024));
   const int64_t bytes = (QueryFloats(*this) + KeyFloats(*this)) * SizeOf(DType::kF32);
-  if (bytes <= kMaxBytes) return {};
+  if (bytes <= kMaxPrefillBytes) return {};
   return Exhausted(
       fmt::format("queries, keys, values and outputs: expected at most {} bytes, found {}; lower "
                   "--heads, --context or --q-len",
-                  kMaxBytes, bytes));
+                  kMaxPrefillBytes, bytes));
 }
 
 Result<JsonOut> BenchPrefill(const BenchPrefillOptions& o, const Machine& machine,

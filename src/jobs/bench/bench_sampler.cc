@@ -11,23 +11,14 @@
 #include "src/base/thread_pool.h"
 #include "src/engine/sampling/sampler.h"
 #include "src/jobs/bench/bench_kernel.h"
+#include "src/jobs/random_draws.h"
 #include "src/kernels/op.h"
 
 namespace latte {
 namespace {
 
-constexpr int kCalls = 25;
+constexpr int kSamplerCalls = 25;
 constexpr int64_t kHistory = 1000;  // tokens that penalties consider
-
-double UnitInterval(Random& random) {
-  return (static_cast<double>(random.Below(uint64_t{1} << 53)) + 0.5) * 0x1p-53;
-}
-
-// Two independent uniform numbers make a normal one (Box and Muller 1958).
-double Normal(Random& random) {
-  const double radius = std::sqrt(-2 * std::log(UnitInterval(random)));
-  return radius * std::cos(2 * std::numbers::pi * UnitInterval(random));
-}
 
 // Ranks may repeat, which is simple and keeps the shape of the distribution.
 std::vector<float> Peaked(int64_t size, int64_t vocab, uint64_t seed) {
@@ -43,7 +34,7 @@ std::vector<float> Peaked(int64_t size, int64_t vocab, uint64_t seed) {
 std::vector<float> NormalLogits(int64_t size, double deviation, uint64_t seed) {
   Random random(seed);
   std::vector<float> logits(static_cast<size_t>(size));
-  for (float& z : logits) z = static_cast<float>(deviation * Normal(random));
+  for (float& z : logits) z = static_cast<float>(deviation * DrawNormal(random));
   return logits;
 }
 
@@ -82,13 +73,14 @@ TokenHistory SomeHistory(int64_t vocab) {
 
 // Median microseconds per row. Calls `begin` before each call that is timed.
 template <class F>
-Result<double> Measure(const Case& of, std::span<const float> logits,
-                       const BenchSamplerOptions& options, const Exec& exec, const F& begin) {
+Result<double> MeasureSampler(const Case& of, std::span<const float> logits,
+                              const BenchSamplerOptions& options, const Exec& exec,
+                              const F& begin) {
   const TokenHistory history = SomeHistory(options.vocab);
   const auto vocab = static_cast<size_t>(options.vocab);
   std::vector<SampleInput> draws(static_cast<size_t>(options.rows));
   std::vector<double> us;
-  for (int64_t call = 0; call < kCalls; ++call) {
+  for (int64_t call = 0; call < kSamplerCalls; ++call) {
     for (size_t row = 0; row < draws.size(); ++row)
       draws[row] = {.logits = logits.subspan(row * vocab, vocab),
                     .params = &of.params,
@@ -122,7 +114,7 @@ Result<JsonOut> BenchSampler(const BenchSamplerOptions& options, const Machine& 
                  {"vocab", options.vocab},
                  {"rows", options.rows},
                  {"threads", options.threads},
-                 {"calls", kCalls}};
+                 {"calls", kSamplerCalls}};
   const int64_t size = options.rows * options.vocab;
   struct Kind {
     const char* name;
@@ -130,13 +122,13 @@ Result<JsonOut> BenchSampler(const BenchSamplerOptions& options, const Machine& 
   };
   const std::array kinds = {Kind{"peaked", Peaked}, Kind{"flat", Flat}, Kind{"even", Even}};
   const std::vector<Case> cases = Cases();
-  MeasuredSteps steps(progress, std::ssize(kinds) * std::ssize(cases) * kCalls);
+  MeasuredSteps steps(progress, std::ssize(kinds) * std::ssize(cases) * kSamplerCalls);
   for (const Kind& kind : kinds) {
     const std::vector<float> logits = kind.make(size, options.vocab, /*seed=*/7);
     for (const Case& of : cases) {
       const std::string name = fmt::format("{}_{}", kind.name, of.name);
       const auto begin = [&] { steps.Begin(name); };
-      LATTE_ASSIGN_OR_RETURN(const double us, Measure(of, logits, options, exec, begin));
+      LATTE_ASSIGN_OR_RETURN(const double us, MeasureSampler(of, logits, options, exec, begin));
       record[name + "_us"] = us;
     }
   }

@@ -16,7 +16,7 @@
 namespace latte {
 namespace {
 
-constexpr int64_t kPageTokens = 64;
+constexpr int64_t kLayerPageTokens = 64;
 
 // Page ids of one sequence in an order that differs from the order in memory.
 std::vector<int32_t> ShuffledPages(int64_t first, int64_t count) {
@@ -66,10 +66,10 @@ void FillRandom(const Tensor& tensor, float scale, uint64_t seed) {
 Result<std::unique_ptr<RandomMlaLayer>> RandomMlaLayer::Create(const Options& options) {
   const MlaPath path = options.expanded_cache ? MlaPath::kDecompressed : MlaPath::kLatent;
   CacheSpec spec{MlaCacheStreams(options.dims, path, CacheDType::Plain(options.dtype)),
-                 options.copies, kPageTokens};
+                 options.copies, kLayerPageTokens};
   if (options.indexer.heads > 0)
     spec.streams.push_back(IndexerCacheStream(options.indexer, CacheDType::Plain(options.dtype)));
-  const int64_t pages = options.batch * CeilDiv(options.max_tokens, kPageTokens);
+  const int64_t pages = options.batch * CeilDiv(options.max_tokens, kLayerPageTokens);
   LATTE_ASSIGN_OR_RETURN(LatentCache cache, LatentCache::Create(std::move(spec), pages));
   return std::unique_ptr<RandomMlaLayer>(new RandomMlaLayer(options, std::move(cache)));
 }
@@ -90,7 +90,7 @@ RandomMlaLayer::RandomMlaLayer(const Options& options, LatentCache cache)
     for (const CacheStream& stream : cache_.spec().streams)
       FillView(cache_.View(stream.id, layers_[i].layer), 1.0f, 100 + i);
   }
-  const int64_t each = CeilDiv(options_.max_tokens, kPageTokens);
+  const int64_t each = CeilDiv(options_.max_tokens, kLayerPageTokens);
   for (int64_t b = 0; b < options_.batch; ++b) pages_.push_back(ShuffledPages(b * each, each));
 }
 
@@ -188,10 +188,10 @@ double RandomMlaLayer::CopyRows(int64_t cached_tokens, const Exec& exec) {
   return SecondsOf([&] {
     exec.threads->ParallelFor(options_.batch * cached_tokens, [&](int64_t i) {
       const int64_t token = i % cached_tokens;
-      const int64_t page =
-          pages_[static_cast<size_t>(i / cached_tokens)][static_cast<size_t>(token / kPageTokens)];
+      const int64_t page = pages_[static_cast<size_t>(i / cached_tokens)]
+                                 [static_cast<size_t>(token / kLayerPageTokens)];
       std::memcpy(rows.RowBytes(i),
-                  pages.data + (page * kPageTokens + token % kPageTokens) * row_bytes,
+                  pages.data + (page * kLayerPageTokens + token % kLayerPageTokens) * row_bytes,
                   static_cast<size_t>(row_bytes));
     });
   });

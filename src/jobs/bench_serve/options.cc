@@ -10,7 +10,7 @@
 namespace latte {
 namespace {
 
-constexpr int64_t kMostRequests = 1'000'000;
+constexpr int64_t kMostBenchRequests = 1'000'000;
 constexpr int64_t kMostTokens = 10'000'000;
 
 template <class T>
@@ -66,11 +66,11 @@ Result<Goodput> ParseGoodput(std::string_view text) {
 }
 
 Status BenchServeOptions::Validate() const {
-  LATTE_RETURN_IF_ERROR(FlagInRange("--requests", requests, 1, kMostRequests));
-  LATTE_RETURN_IF_ERROR(FlagInRange("--concurrency", concurrency, 0, kMostRequests));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--requests", requests, 1, kMostBenchRequests));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--concurrency", concurrency, 0, kMostBenchRequests));
   LATTE_RETURN_IF_ERROR(FlagInRange("--burstiness", burstiness, 0.01, 1000.0));
   LATTE_RETURN_IF_ERROR(FlagInRange("--shared-prefix-tokens", shared_prefix, 0, kMostTokens));
-  LATTE_RETURN_IF_ERROR(FlagInRange("--prefixes", prefixes, 1, kMostRequests));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--prefixes", prefixes, 1, kMostBenchRequests));
   LATTE_RETURN_IF_ERROR(FlagInRange("--vocab", vocab, 0, 100'000'000));
   LATTE_RETURN_IF_ERROR(FlagInRange("--timeout", timeout_s, 0, 1e6));
   if (chat && token_ids)

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "src/base/json_out.h"
+#include "src/base/timer.h"
 
 namespace latte {
 namespace {
@@ -47,8 +48,6 @@ void AddTimes(JsonOut& out, const std::string& name, Values seconds) {
   add("p95", [&] { return Percentile(seconds, 0.95); });
   add("p99", [&] { return Percentile(seconds, 0.99); });
 }
-
-double Per(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
 
 // The times of one answer; those that it does not have are not set.
 struct AnswerTimes {
@@ -104,21 +103,22 @@ class Report {
 
   JsonOut ToJson(const LoadResult& load) const {
     const double duration = std::max(end_ - begin_, 0.0);
-    JsonOut out = {{"completed", completed_},
-                   {"failed", failed_},
-                   {"cancelled", load.cancelled},
-                   {"unsent", load.unsent},
-                   {"duration", duration},
-                   {"total_input_tokens", input_},
-                   {"total_output_tokens", output_},
-                   {"cached_input_tokens", cached_},
-                   {"uncounted_answers", uncounted_},
-                   {"request_throughput", Per(static_cast<double>(completed_), duration)},
-                   {"output_throughput", Per(static_cast<double>(output_), duration)},
-                   {"total_token_throughput", Per(static_cast<double>(input_ + output_), duration)},
-                   {"max_concurrent_requests", load.peak_in_flight}};
+    JsonOut out = {
+        {"completed", completed_},
+        {"failed", failed_},
+        {"cancelled", load.cancelled},
+        {"unsent", load.unsent},
+        {"duration", duration},
+        {"total_input_tokens", input_},
+        {"total_output_tokens", output_},
+        {"cached_input_tokens", cached_},
+        {"uncounted_answers", uncounted_},
+        {"request_throughput", PerSecond(static_cast<double>(completed_), duration)},
+        {"output_throughput", PerSecond(static_cast<double>(output_), duration)},
+        {"total_token_throughput", PerSecond(static_cast<double>(input_ + output_), duration)},
+        {"max_concurrent_requests", load.peak_in_flight}};
     out["request_goodput"] =
-        goodput_.given() ? JsonOut(Per(static_cast<double>(good_), duration)) : JsonOut();
+        goodput_.given() ? JsonOut(PerSecond(static_cast<double>(good_), duration)) : JsonOut();
     AddTimes(out, "ttft", ttft_);
     AddTimes(out, "tpot", tpot_);
     AddTimes(out, "itl", itl_);
@@ -190,14 +190,14 @@ std::string Title(std::string_view text, char fill) {
   return fmt::format("{} {} {}\n", std::string(left, fill), text, std::string(right, fill));
 }
 
-std::string Number(const JsonOut& value) {
+std::string ReportNumber(const JsonOut& value) {
   if (value.is_null()) return "-";
   if (value.is_number_integer()) return fmt::format("{}", value.get<int64_t>());
   return fmt::format("{:.2f}", value.get<double>());
 }
 
-std::string Line(const std::string& name, const JsonOut& value) {
-  return fmt::format("{:<42}{:>16}\n", name + ":", Number(value));
+std::string ReportLine(const std::string& name, const JsonOut& value) {
+  return fmt::format("{:<42}{:>16}\n", name + ":", ReportNumber(value));
 }
 
 std::string TimeLines(const JsonOut& report, const std::string& title, const std::string& key,
@@ -209,7 +209,8 @@ std::string TimeLines(const JsonOut& report, const std::string& title, const std
                                     {"p90", "P90"},
                                     {"p95", "P95"},
                                     {"p99", "P99"}})
-    out += Line(fmt::format("{} {} (ms)", label, name), report[fmt::format("{}_{}_ms", what, key)]);
+    out += ReportLine(fmt::format("{} {} (ms)", label, name),
+                      report[fmt::format("{}_{}_ms", what, key)]);
   return out;
 }
 
@@ -224,7 +225,7 @@ JsonOut ServeReport(const LoadResult& load, const Goodput& goodput) {
 std::string ServeTable(const JsonOut& report) {
   std::string out = Title("Serving Benchmark Result", '=');
   const auto line = [&](const std::string& name, const std::string& key) {
-    out += Line(name, report[key]);
+    out += ReportLine(name, report[key]);
   };
   line("Successful requests", "completed");
   line("Failed requests", "failed");

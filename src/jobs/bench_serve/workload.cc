@@ -7,12 +7,20 @@
 
 #include "src/base/json_out.h"
 #include "src/base/random.h"
+#include "src/jobs/random_draws.h"
 
 namespace latte {
 namespace {
 
 // Streams of random numbers, one for each purpose: a flag for one does not change another.
-enum Stream : uint64_t { kArrivals, kInputs, kOutputs, kGroups, kPrefixTokens, kOwnTokens };
+enum WorkloadStream : uint64_t {
+  kArrivalDraws,
+  kInputDraws,
+  kOutputDraws,
+  kGroupDraws,
+  kPrefixDraws,
+  kOwnDraws
+};
 
 constexpr std::array<std::string_view, 64> kWords = {
     "the",    "of",    "and",   "to",    "in",    "a",     "is",   "that", "for",   "it",
@@ -23,29 +31,21 @@ constexpr std::array<std::string_view, 64> kWords = {
     "people", "water", "day",   "house", "work",  "world", "hand", "year", "small", "large",
     "river",  "tree",  "road",  "bird"};
 
-double Uniform(Random& random) {  // (0, 1)
-  return (static_cast<double>(random.Below(uint64_t{1} << 53)) + 0.5) * 0x1p-53;
-}
-
-double Normal(Random& random) {
-  const double radius = std::sqrt(-2 * std::log(Uniform(random)));
-  return radius * std::cos(2 * std::numbers::pi * Uniform(random));
-}
-
 // Gamma distribution with scale 1 (Marsaglia and Tsang 2000).
 double Gamma(Random& random, double shape) {
-  if (shape == 1) return -std::log(Uniform(random));
-  if (shape < 1) return Gamma(random, shape + 1) * std::pow(Uniform(random), 1 / shape);
+  if (shape == 1) return -std::log(DrawUniform(random));
+  if (shape < 1) return Gamma(random, shape + 1) * std::pow(DrawUniform(random), 1 / shape);
   const double d = shape - 1.0 / 3;
   const double c = 1 / std::sqrt(9 * d);
   while (true) {
-    const double x = Normal(random);
+    const double x = DrawNormal(random);
     const double v = std::pow(1 + c * x, 3);
-    if (v > 0 && std::log(Uniform(random)) < x * x / 2 + d - d * v + d * std::log(v)) return d * v;
+    if (v > 0 && std::log(DrawUniform(random)) < x * x / 2 + d - d * v + d * std::log(v))
+      return d * v;
   }
 }
 
-int64_t Length(Random& random, const TokenRange& range) {
+int64_t DrawTokens(Random& random, const TokenRange& range) {
   return range.low +
          static_cast<int64_t>(random.Below(static_cast<uint64_t>(range.high - range.low + 1)));
 }
@@ -56,10 +56,10 @@ void AddTokens(Random random, int64_t count, int64_t vocab, std::vector<int32_t>
 }
 
 std::vector<TraceRequest> RandomRequests(const BenchServeOptions& options, int64_t vocab) {
-  Random arrivals(options.seed, kArrivals);
-  Random inputs(options.seed, kInputs);
-  Random outputs(options.seed, kOutputs);
-  Random groups(options.seed, kGroups);
+  Random arrivals(options.seed, kArrivalDraws);
+  Random inputs(options.seed, kInputDraws);
+  Random outputs(options.seed, kOutputDraws);
+  Random groups(options.seed, kGroupDraws);
   std::vector<TraceRequest> out;
   double now = 0;
   for (int64_t i = 0; i < options.requests; ++i) {
@@ -67,12 +67,12 @@ std::vector<TraceRequest> RandomRequests(const BenchServeOptions& options, int64
     request.arrival_s = now;
     if (std::isfinite(options.rate))
       now += Gamma(arrivals, options.burstiness) / (options.burstiness * options.rate);
-    request.output_tokens = Length(outputs, options.output);
+    request.output_tokens = DrawTokens(outputs, options.output);
     const uint64_t group = groups.Below(static_cast<uint64_t>(options.prefixes));
-    AddTokens(Random(options.seed ^ Mix64(kPrefixTokens), group), options.shared_prefix, vocab,
+    AddTokens(Random(options.seed ^ Mix64(kPrefixDraws), group), options.shared_prefix, vocab,
               &request.tokens);
-    AddTokens(Random(options.seed ^ Mix64(kOwnTokens), static_cast<uint64_t>(i)),
-              Length(inputs, options.input), vocab, &request.tokens);
+    AddTokens(Random(options.seed ^ Mix64(kOwnDraws), static_cast<uint64_t>(i)),
+              DrawTokens(inputs, options.input), vocab, &request.tokens);
     out.push_back(std::move(request));
   }
   return out;

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxFileBytes = 64 << 20;  // of a file that is compared with the source
+constexpr int64_t kMaxComparedBytes = 64 << 20;  // of a file that is compared with the source
 
 constexpr auto kFiles = std::to_array<std::string_view>(
     {"added_tokens.json", "chat_template.jinja", "chat_template.json", "config.json",
@@ -118,7 +118,7 @@ Status CheckMovable(const std::string& dir, const std::string& path) {
 }
 
 // Refuses the source itself, folders around it and inside it, and folders whose files it links to.
-Status CheckSource(const std::string& dir, const std::string& path, const std::string& source) {
+Status CheckNotSource(const std::string& dir, const std::string& path, const std::string& source) {
   std::error_code error;
   const fs::path real = fs::canonical(source, error);
   if (error) return {};  // an error is reported when the source is read
@@ -146,9 +146,9 @@ Status CheckSource(const std::string& dir, const std::string& path, const std::s
 // Whether `source` contains the same file, so that replacing it loses nothing.
 bool IsCopy(const std::string& path, const std::string& source, const std::string& name) {
   if (source.empty() || !IsRegularFile(path)) return false;
-  const Result<std::string> there = ReadFile(path, kMaxFileBytes);
+  const Result<std::string> there = ReadFile(path, kMaxComparedBytes);
   if (!there) return false;
-  const Result<std::string> ours = ReadFile(source + "/" + name, kMaxFileBytes);
+  const Result<std::string> ours = ReadFile(source + "/" + name, kMaxComparedBytes);
   return ours && *ours == *there && name.find('\n') == std::string::npos && !name.starts_with('.');
 }
 
@@ -183,7 +183,7 @@ Result<CheckpointFolder> FindCheckpointFolder(const std::string& dir, const std:
                                               bool force) {
   CheckpointFolder out;
   LATTE_ASSIGN_OR_RETURN(out.path, Located(dir));
-  if (!source.empty()) LATTE_RETURN_IF_ERROR(CheckSource(dir, out.path, source));
+  if (!source.empty()) LATTE_RETURN_IF_ERROR(CheckNotSource(dir, out.path, source));
   if (!Exists(out.path)) return out;
   LATTE_RETURN_IF_ERROR(CheckMovable(dir, out.path));
   std::error_code error;

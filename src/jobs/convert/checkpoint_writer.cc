@@ -25,7 +25,7 @@ constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
 constexpr int64_t kMostAtOnce = 64 << 20;  // bytes written between two checks for interruption
 
-int64_t BytesOf(std::string_view dtype_name) {
+int64_t ElementBytes(std::string_view dtype_name) {
   for (const DTypeInfo& info : kDTypes)
     if (info.stored == dtype_name) return info.bytes;
   LATTE_CHECK(false, "dtype {}", dtype_name);
@@ -60,7 +60,8 @@ int Reserve(int fd, int64_t bytes) {
 // The u64 length and the JSON that describes the tensors of a file. Wide dtypes come first, so
 // every tensor is aligned. Spaces pad the header to a whole cache line: rows that begin inside a
 // line cost kernels a second line with every load. Sets the offset of each tensor after the header.
-std::string Header(const std::vector<TensorPlan>& plan, const std::vector<size_t>& tensors) {
+std::string SafetensorsHeader(const std::vector<TensorPlan>& plan,
+                              const std::vector<size_t>& tensors) {
   // Writes text directly: an ordered document searches its keys linearly, and there are thousands.
   std::string text = R"({"__metadata__":{"format":"pt"})";
   int64_t offset = 0;
@@ -86,7 +87,7 @@ std::string Header(const std::vector<TensorPlan>& plan, const std::vector<size_t
 int64_t TensorPlan::bytes() const {
   int64_t elements = 1;
   for (const int64_t size : shape) elements *= size;
-  return elements * BytesOf(dtype_name);
+  return elements * ElementBytes(dtype_name);
 }
 
 Result<CheckpointWriter> CheckpointWriter::Begin(const std::string& dir,
@@ -142,9 +143,9 @@ void CheckpointWriter::PlaceTensors(int64_t shard_bytes) {
                     ? std::string(kSingle)
                     : fmt::format("model-{:05}-of-{:05}.safetensors", f + 1, files_.size());
     std::stable_sort(file.tensors.begin(), file.tensors.end(), [this](size_t a, size_t b) {
-      return BytesOf(plan_[a].dtype_name) > BytesOf(plan_[b].dtype_name);
+      return ElementBytes(plan_[a].dtype_name) > ElementBytes(plan_[b].dtype_name);
     });
-    file.head = Header(plan_, file.tensors);
+    file.head = SafetensorsHeader(plan_, file.tensors);
     file.bytes = static_cast<int64_t>(file.head.size());
     for (const size_t i : file.tensors) {
       places_[i] = {f, file.bytes};

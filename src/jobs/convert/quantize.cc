@@ -26,8 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxFileBytes = 64 << 20;  // of a small file that is copied
-constexpr int64_t kRows = kEncodedRows;      // number of rows encoded at once
+constexpr int64_t kMaxCopiedBytes = 64 << 20;  // of a small file that is copied
+constexpr int64_t kRows = kEncodedRows;        // number of rows encoded at once
 
 // The treatment of one tensor, or of one matrix of a stack.
 struct Item {
@@ -263,8 +263,8 @@ class Quantizer {
 };
 
 // Refuses a source that cannot be quantised.
-Status CheckSource(const std::string& from, const ModelConfig& config,
-                   const Checkpoint& checkpoint) {
+Status CheckQuantizable(const std::string& from, const ModelConfig& config,
+                        const Checkpoint& checkpoint) {
   if (config.wrapped)
     return Unsupported(fmt::format(
         "{}: expected a text model, found one of several parts, which is not quantised", from));
@@ -278,7 +278,7 @@ Status CheckSource(const std::string& from, const ModelConfig& config,
 Result<std::string> NewConfig(const std::string& from, const QuantScheme& scheme,
                               const std::vector<std::string>& kept) {
   const std::string path = from + "/config.json";
-  LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxFileBytes));
+  LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxCopiedBytes));
   LATTE_ASSIGN_OR_RETURN(JsonOut config, ParseToEdit(text, path));
   config["quantization_config"] = scheme.format->encoder->config(scheme, kept);
   return Dump(config, 2) + "\n";
@@ -296,9 +296,9 @@ Status CopySmallFiles(const std::string& from, const CheckpointWriter& writer,
         name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json");
     std::error_code unreadable;
     if (weights || name == "config.json" || name.starts_with('.') ||
-        !it->is_regular_file(unreadable) || it->file_size(unreadable) > kMaxFileBytes)
+        !it->is_regular_file(unreadable) || it->file_size(unreadable) > kMaxCopiedBytes)
       continue;
-    LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(it->path().string(), kMaxFileBytes));
+    LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(it->path().string(), kMaxCopiedBytes));
     LATTE_RETURN_IF_ERROR(writer.AddFile(name, text));
     copied.push_back(name);
   }
@@ -327,7 +327,7 @@ Result<QuantizeReport> QuantizeCheckpoint(const std::string& from, const std::st
                                           const QuantizeOptions& options) {
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(from));
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(from));
-  LATTE_RETURN_IF_ERROR(CheckSource(from, config, checkpoint));
+  LATTE_RETURN_IF_ERROR(CheckQuantizable(from, config, checkpoint));
   Quantizer quantizer(checkpoint, config, scheme);
   quantizer.Plan();
   LATTE_ASSIGN_OR_RETURN(const std::string new_config,

@@ -26,7 +26,7 @@ constexpr std::string_view kOpening = "Once upon a time";
 constexpr int64_t kRecallDistances[] = {250, 500, 1000, 1500, 2000};
 
 // Streams of random numbers: a new skill does not change the items of other skills.
-enum Stream : uint64_t { kRecall = 1, kRecall4 = 2, kAddition = 3, kLoss = 4 };
+enum EvalStream : uint64_t { kRecall = 1, kRecall4 = 2, kAddition = 3, kLoss = 4 };
 
 struct Context {
   const EvalSubject& subject;
@@ -58,7 +58,7 @@ struct Skill {
   Result<Outcome> (*item)(const Context& context, ItemId id);
 };
 
-Random ItemRandom(const Context& context, Stream stream, ItemId id) {
+Random ItemRandom(const Context& context, EvalStream stream, ItemId id) {
   const auto bucket = static_cast<uint64_t>(id.bucket);
   return Random(context.options.seed,
                 (uint64_t{stream} << 48) | (bucket << 32) | static_cast<uint64_t>(id.index));

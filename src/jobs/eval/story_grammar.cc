@@ -11,7 +11,7 @@
 namespace latte {
 namespace {
 
-constexpr int64_t kMaxBytes = 4 << 20;  // tiny's grammar has 33 thousand
+constexpr int64_t kMaxGrammarBytes = 4 << 20;  // tiny's grammar has 33 thousand
 constexpr JsonLimits kLimits = {.max_depth = 8, .max_elements = 500'000};
 constexpr size_t kMaxNesting = 32;  // nested choices
 
@@ -227,7 +227,7 @@ class StoryCompiler {
 };
 
 Result<StoryGrammar> StoryGrammar::Load(const std::string& path) {
-  LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxBytes));
+  LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxGrammarBytes));
   return FromJson(text, path);
 }
 

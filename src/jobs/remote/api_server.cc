@@ -57,7 +57,7 @@ Error StatusError(const HttpResponse& response) {
 }
 
 Result<ApiServer> ApiServer::Open(const ApiAddress& address, const HttpClientOptions& options) {
-  LATTE_ASSIGN_OR_RETURN(const Url url, ParseUrl(address.url));
+  LATTE_ASSIGN_OR_RETURN(const HttpUrl url, ParseUrl(address.url));
   LATTE_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> client, HttpClient::Create(url, options));
   return ApiServer(std::move(client), address.api_key);
 }

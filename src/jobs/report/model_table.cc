@@ -66,7 +66,7 @@ JsonOut Memory(const JsonOut& ranks) {
 }
 
 // The rates of the machine, sampled while each phase ran.
-JsonOut Machine(const JsonOut& record) {
+JsonOut MachineTable(const JsonOut& record) {
   constexpr std::pair<std::string_view, std::string_view> kRates[] = {
       {"peak_f32_gflops", "f32 GFLOP/s"},       {"peak_bf16_gflops", "bf16 GFLOP/s"},
       {"peak_int8_gops", "int8 Gop/s"},         {"peak_amx_bf16_gflops", "AMX bf16 GFLOP/s"},
@@ -98,7 +98,7 @@ std::string ModelTable(const JsonOut& record) {
   for (const std::string_view phase : kPhases)
     if (record.contains(phase))
       out[fmt::format("operations of {}", phase)] = Operations(record[std::string(phase)]);
-  out["rates of the machine"] = Machine(record);
+  out["rates of the machine"] = MachineTable(record);
   return RecordTable(out);
 }
 

@@ -33,7 +33,7 @@ std::string_view Cut(std::string_view text, size_t columns) {
   return text.substr(0, end);
 }
 
-std::string Number(double value) {
+std::string TableNumber(double value) {
   const double size = std::fabs(value);
   return size >= 1000 && size < 1e15 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
 }
@@ -42,7 +42,7 @@ std::string Number(double value) {
 std::string Text(const JsonOut& value) {
   if (value.is_null()) return "-";
   if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_float()) return Number(value.get<double>());
+  if (value.is_number_float()) return TableNumber(value.get<double>());
   if (!value.is_structured()) return Dump(value);
   std::string out;
   for (const auto& [key, item] : value.items()) {

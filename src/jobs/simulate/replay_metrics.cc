@@ -6,12 +6,13 @@
 #include <string>
 
 #include "src/base/json_out.h"
+#include "src/base/timer.h"
 
 namespace latte {
 namespace {
 
 // Percentile of sorted seconds in milliseconds, nearest rank; null if there are none.
-JsonOut Percentile(const std::vector<double>& sorted, double share) {
+JsonOut NearestRankMs(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return nullptr;
   const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
   return sorted[std::max<size_t>(rank, 1) - 1] * 1e3;
@@ -19,15 +20,13 @@ JsonOut Percentile(const std::vector<double>& sorted, double share) {
 
 void AddPercentiles(JsonOut& out, const std::string& name, std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
-  out[name + "_p50"] = Percentile(seconds, 0.50);
-  out[name + "_p90"] = Percentile(seconds, 0.90);
-  out[name + "_p99"] = Percentile(seconds, 0.99);
+  out[name + "_p50"] = NearestRankMs(seconds, 0.50);
+  out[name + "_p90"] = NearestRankMs(seconds, 0.90);
+  out[name + "_p99"] = NearestRankMs(seconds, 0.99);
   const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   out[name + "_mean"] =
       seconds.empty() ? JsonOut() : JsonOut(sum * 1e3 / static_cast<double>(seconds.size()));
 }
-
-double Per(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
 
 }  // namespace
 
@@ -56,13 +55,13 @@ JsonOut MetricsJson(std::span<const RequestTimes> requests, const TraceCounts& c
   JsonOut out{{"requests", all.size()},
               {"refused", requests.size() - all.size()},
               {"duration_s", end},
-              {"output_tokens_per_s", Per(output_tokens, end)},
-              {"total_tokens_per_s", Per(prompt_tokens + output_tokens, end)},
-              {"requests_per_s", Per(static_cast<double>(all.size()), end)}};
+              {"output_tokens_per_s", PerSecond(output_tokens, end)},
+              {"total_tokens_per_s", PerSecond(prompt_tokens + output_tokens, end)},
+              {"requests_per_s", PerSecond(static_cast<double>(all.size()), end)}};
   AddPercentiles(out, "ttft_ms", std::move(first));
   AddPercentiles(out, "inter_token_ms", std::move(gaps));
   AddPercentiles(out, "end_to_end_ms", std::move(all));
-  out["waiting_mean"] = Per(counts.waiting_seconds, end);
+  out["waiting_mean"] = PerSecond(counts.waiting_seconds, end);
   out["waiting_peak"] = counts.waiting_peak;
   out["pages_peak"] = counts.pages_peak;
   out["pages_total"] = counts.pages_total;

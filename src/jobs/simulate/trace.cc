@@ -12,28 +12,27 @@
 #include "src/base/json.h"
 #include "src/base/random.h"
 #include "src/base/range.h"
+#include "src/jobs/random_draws.h"
 
 namespace latte {
 namespace {
 
-constexpr int64_t kMostRequests = 1'000'000;
+constexpr int64_t kMostTraceRequests = 1'000'000;
 constexpr int64_t kMostBytes = int64_t{1} << 30;
 
 // Streams of random numbers, one per purpose: a flag for one does not change another.
-enum Stream : uint64_t { kArrivals, kPrompts, kOutputs, kGroups, kPrefixTokens, kOwnTokens };
-
-double Uniform(Random& random) {  // (0, 1)
-  return (static_cast<double>(random.Below(uint64_t{1} << 53)) + 0.5) * 0x1p-53;
-}
-
-double Normal(Random& random) {
-  const double radius = std::sqrt(-2 * std::log(Uniform(random)));
-  return radius * std::cos(2 * std::numbers::pi * Uniform(random));
-}
+enum TraceStream : uint64_t {
+  kArrivalTimes,
+  kLengthDraws,
+  kAnswerLengths,
+  kGroupChoices,
+  kPrefixText,
+  kOwnText
+};
 
 // A random length of the given mean, limited to 1 … most.
-int64_t Length(Random& random, double mean, double sigma, int64_t most) {
-  const double drawn = mean * std::exp(sigma * Normal(random) - sigma * sigma / 2);
+int64_t DrawLength(Random& random, double mean, double sigma, int64_t most) {
+  const double drawn = mean * std::exp(sigma * DrawNormal(random) - sigma * sigma / 2);
   return std::clamp<int64_t>(std::llround(std::min(drawn, 1e9)), 1, std::max<int64_t>(most, 1));
 }
 
@@ -45,8 +44,8 @@ class Prompts {
   std::vector<int32_t> Make(int64_t length, int64_t group) {
     std::vector<int32_t> out;
     const int64_t shared = group < 0 ? 0 : std::min(shape_.shared_prefix, length);
-    Random prefix(shape_.seed ^ Mix64(kPrefixTokens), static_cast<uint64_t>(group));
-    Random own(shape_.seed ^ Mix64(kOwnTokens), made_++);
+    Random prefix(shape_.seed ^ Mix64(kPrefixText), static_cast<uint64_t>(group));
+    Random own(shape_.seed ^ Mix64(kOwnText), made_++);
     for (int64_t i = 0; i < length; ++i) out.push_back(Token(i < shared ? prefix : own));
     return out;
   }
@@ -142,14 +141,15 @@ class TraceReader {
 }  // namespace
 
 Status TraceShape::Validate() const {
-  LATTE_RETURN_IF_ERROR(FlagInRange("--requests", static_cast<double>(requests), 1, kMostRequests));
+  LATTE_RETURN_IF_ERROR(
+      FlagInRange("--requests", static_cast<double>(requests), 1, kMostTraceRequests));
   LATTE_RETURN_IF_ERROR(FlagInRange("--rate", rate, 0, 1e6));
   LATTE_RETURN_IF_ERROR(FlagInRange("--prompt-mean", prompt_mean, 1, 1e7));
   LATTE_RETURN_IF_ERROR(FlagInRange("--prompt-sigma", prompt_sigma, 0, 4));
   LATTE_RETURN_IF_ERROR(FlagInRange("--output-mean", output_mean, 1, 1e7));
   LATTE_RETURN_IF_ERROR(FlagInRange("--output-sigma", output_sigma, 0, 4));
   LATTE_RETURN_IF_ERROR(FlagInRange("--shared-prefix", static_cast<double>(shared_prefix), 0, 1e7));
-  return FlagInRange("--prefix-groups", static_cast<double>(prefix_groups), 1, kMostRequests);
+  return FlagInRange("--prefix-groups", static_cast<double>(prefix_groups), 1, kMostTraceRequests);
 }
 
 Result<std::vector<TraceRequest>> MakeTrace(const TraceShape& shape, const TraceLimits& limits) {
@@ -159,19 +159,19 @@ Result<std::vector<TraceRequest>> MakeTrace(const TraceShape& shape, const Trace
     return InvalidArgument(
         fmt::format("--shared-prefix: expected fewer than {} tokens, as --context is {}, found {}",
                     limits.max_tokens - 1, limits.max_tokens, shape.shared_prefix));
-  Random arrivals(shape.seed, kArrivals);
-  Random lengths(shape.seed, kPrompts);
-  Random outputs(shape.seed, kOutputs);
-  Random groups(shape.seed, kGroups);
+  Random arrivals(shape.seed, kArrivalTimes);
+  Random lengths(shape.seed, kLengthDraws);
+  Random outputs(shape.seed, kAnswerLengths);
+  Random groups(shape.seed, kGroupChoices);
   Prompts prompts(shape, limits.vocab);
   std::vector<TraceRequest> out;
   double now = 0;
   for (int64_t i = 0; i < shape.requests; ++i) {
-    if (shape.rate > 0) now -= std::log(Uniform(arrivals)) / shape.rate;
-    const int64_t own = Length(lengths, shape.prompt_mean, shape.prompt_sigma, room - 1);
+    if (shape.rate > 0) now -= std::log(DrawUniform(arrivals)) / shape.rate;
+    const int64_t own = DrawLength(lengths, shape.prompt_mean, shape.prompt_sigma, room - 1);
     TraceRequest request;
     request.arrival_s = now;
-    request.output_tokens = Length(outputs, shape.output_mean, shape.output_sigma, room - own);
+    request.output_tokens = DrawLength(outputs, shape.output_mean, shape.output_sigma, room - own);
     const auto group =
         static_cast<int64_t>(groups.Below(static_cast<uint64_t>(shape.prefix_groups)));
     request.tokens = prompts.Make(shape.shared_prefix + own, group);
@@ -195,8 +195,8 @@ Result<std::vector<TraceRequest>> LoadTrace(const std::string& path, const Trace
                            Json::Parse(line, fmt::format("{}: line {}", path, number)));
     LATTE_ASSIGN_OR_RETURN(TraceRequest request, reader.Read(json));
     out.push_back(std::move(request));
-    if (std::ssize(out) > kMostRequests)
-      return Corrupt(fmt::format("{}: expected at most {} requests", path, kMostRequests));
+    if (std::ssize(out) > kMostTraceRequests)
+      return Corrupt(fmt::format("{}: expected at most {} requests", path, kMostTraceRequests));
   }
   if (out.empty())
     return Corrupt(fmt::format("{}: expected at least one request, found none", path));

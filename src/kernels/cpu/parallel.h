@@ -15,6 +15,9 @@ namespace latte::cpu {
 // stay balanced. A call with fewer runs on the calling thread.
 inline constexpr int64_t kTaskMacs = 1 << 17;
 
+// Elements of a task that moves or maps elements: some microseconds of work.
+inline constexpr int64_t kElementsPerTask = 1 << 14;
+
 // A task's scratch: first the part of the launch files, then the part of the target.
 inline constexpr int64_t kLaunchBytes = 640 << 10;
 inline constexpr int64_t kTaskBytes = kLaunchBytes + kScratchBytes;
@@ -25,6 +28,14 @@ T& LaunchScratch(std::byte* scratch) {
   return *reinterpret_cast<T*>(scratch);
 }
 inline void* TargetScratch(std::byte* scratch) { return scratch + kLaunchBytes; }
+
+// Takes [count] elements from the front of `at`.
+template <class T>
+T* Take(std::byte*& at, int64_t count) {
+  auto* const taken = reinterpret_cast<T*>(at);
+  at += RoundUp(count * static_cast<int64_t>(sizeof(T)), 64);
+  return taken;
+}
 
 inline const std::byte* At(const TensorView& t, int64_t i, int64_t j) {
   return t.data + (i * t.stride[0] + j * t.stride[1]) * SizeOf(t.dtype);

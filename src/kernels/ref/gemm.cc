@@ -18,7 +18,8 @@ float* FloatRow(const TensorView& t, int64_t i, int64_t j) {
 }
 
 // Element (i, j) of W[b], scale included; the products are exact.
-double Weight(const TensorView& w, const BlockScale& blocks, int64_t b, int64_t i, int64_t j) {
+double WeightElement(const TensorView& w, const BlockScale& blocks, int64_t b, int64_t i,
+                     int64_t j) {
   const auto value = static_cast<double>(LoadElement(RowOf(w, b, i), w.dtype, j));
   if (blocks.scale.empty()) return value;
   const int64_t row = (blocks.row_begin + b * blocks.batch_rows + i) / blocks.rows;
@@ -42,8 +43,8 @@ void GemmColumn(const GemmProblem& p, int64_t b, int64_t n) {
     double gate = 0;
     for (int64_t k = 0; k < p.x.shape[2]; ++k) {
       const double x = Activation(p, b, m, k);
-      sum += x * Weight(p.w, p.w_scale, b, n, k);
-      if (!p.gate.empty()) gate += x * Weight(p.gate, p.gate_scale, b, n, k);
+      sum += x * WeightElement(p.w, p.w_scale, b, n, k);
+      if (!p.gate.empty()) gate += x * WeightElement(p.gate, p.gate_scale, b, n, k);
     }
     if (!p.gate.empty()) sum *= gate / (1 + std::exp(-gate));
     FloatRow(p.y, b, m)[n] = static_cast<float>(sum);
@@ -86,7 +87,7 @@ void GemmT(const GemmTOp::Params& p, const Exec& exec) {
     for (int64_t k = 0; k < s.k; ++k) {
       double sum = 0;
       for (int64_t n = 0; n < s.n; ++n)
-        sum += static_cast<double>(LoadElement(x, s.x, n)) * Weight(p.w, p.w_scale, b, n, k);
+        sum += static_cast<double>(LoadElement(x, s.x, n)) * WeightElement(p.w, p.w_scale, b, n, k);
       y[k] = static_cast<float>(sum);
     }
   });

@@ -9,7 +9,7 @@
 namespace latte::ref {
 namespace {
 
-constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 std::vector<float> Scores(std::span<const float> logits, RouterScore kind) {
   std::vector<float> out(logits.size());
@@ -43,7 +43,7 @@ float ScoreOfGroup(std::span<const float> group, GroupScore kind) {
   if (kind == GroupScore::kMax) return best;
   // The sum of the best two, each expert counted once.
   const auto at = std::max_element(group.begin(), group.end()) - group.begin();
-  float second = kMinusInf;
+  float second = kMinusInfinity;
   for (size_t i = 0; i < group.size(); ++i)
     if (static_cast<int64_t>(i) != at) second = std::max(second, group[i]);
   return best + second;
@@ -59,7 +59,7 @@ void KeepBestGroups(std::span<float> choice, const RouteOp::Params& p) {
   std::vector<bool> kept(group_scores.size(), false);
   for (const int32_t g : Best(group_scores, p.groups_kept)) kept[static_cast<size_t>(g)] = true;
   for (size_t e = 0; e < choice.size(); ++e)
-    if (!kept[e / width]) choice[e] = kMinusInf;
+    if (!kept[e / width]) choice[e] = kMinusInfinity;
 }
 
 void RouteToken(const RouteOp::Params& p, int64_t t) {

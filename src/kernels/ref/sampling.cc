@@ -16,7 +16,7 @@ namespace ref {
 namespace {
 
 // 2^x = 2^whole · 2^f, |f| <= 1/2, by a polynomial that is 1 at 0 and else off by at most 4.5e−7.
-uint64_t Weight(float z, const WeightScale& scale) {
+uint64_t TokenWeight(float z, const WeightScale& scale) {
   const float x = (z - scale.max) * scale.scale;
   if (!(x >= scale.cut)) return 0;
   constexpr float kRound =
@@ -42,16 +42,16 @@ void LogitMax(const LogitMaxOp::Params& p, const Exec&) {
 
 void TokenWeightSum(const TokenWeightSumOp::Params& p, const Exec&) {
   *p.sum = 0;
-  for (const float z : p.logits) *p.sum += Weight(z, p.scale);
+  for (const float z : p.logits) *p.sum += TokenWeight(z, p.scale);
 }
 
 void TokenWeights(const TokenWeightsOp::Params& p, const Exec&) {
-  for (size_t i = 0; i < p.logits.size(); ++i) p.weights[i] = Weight(p.logits[i], p.scale);
+  for (size_t i = 0; i < p.logits.size(); ++i) p.weights[i] = TokenWeight(p.logits[i], p.scale);
 }
 
 void TokenHistogram(const TokenHistogramOp::Params& p, const Exec&) {
   for (const float z : p.logits)
-    p.buckets[static_cast<size_t>(p.grid.BucketOf(z))] += Weight(z, p.scale);
+    p.buckets[static_cast<size_t>(p.grid.BucketOf(z))] += TokenWeight(z, p.scale);
 }
 
 void FindBucket(const FindBucketOp::Params& p, const Exec&) {

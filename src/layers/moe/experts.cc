@@ -33,7 +33,7 @@ RouteOp::Params RouteParams(const MoeLayer& moe, const TensorView& logits,
 }
 
 // The rows `ids` of x, copied to the workspace.
-Activations Gather(const Activations& x, std::span<const int32_t> ids, StepContext& step) {
+Activations GatherTokens(const Activations& x, std::span<const int32_t> ids, StepContext& step) {
   const auto rows_of = [&](const TensorView& from) {
     if (from.empty()) return from;
     const auto count = static_cast<int64_t>(ids.size());
@@ -94,7 +94,7 @@ ExpertBatch RoutedExperts(const MoeLayer& moe, const Activations& x, std::span<c
   for (size_t i = 0; i < moe.experts.size(); ++i)
     if (first[i] < first[i + 1]) out.experts.push_back({&moe.experts[i], first[i], first[i + 1]});
   if (out.experts.empty()) return out;
-  out.x = Gather(x, token, step);
+  out.x = GatherTokens(x, token, step);
   out.inner = step.workspace->Take(DType::kF32, {y.shape[0], moe.experts[0].up.outputs()});
   out.y = y;
   out.whole = moe.whole_experts;

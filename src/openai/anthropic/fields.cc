@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/fields/json_values.h"
 #include "src/openai/anthropic/members.h"
 #include "src/openai/anthropic/tools.h"
 
@@ -15,20 +16,12 @@ namespace {
 constexpr size_t kMostStops = 16;
 constexpr size_t kLongestStop = 256;
 
-using F = AnthropicFields;
-
-template <class T, class U>
-Status Set(Result<T> value, U* out) {
-  LATTE_ASSIGN_OR_RETURN(*out, std::move(value));
-  return {};
-}
-
-Status ReadMaxTokens(const Json& value, F& f) {
+Status ReadRequiredMaxTokens(const Json& value, AnthropicFields& f) {
   f.has_max_tokens = true;
   return Set(value.AsInt(), &f.settings.stop.max_tokens);
 }
 
-Status ReadTemperature(const Json& value, F& f) {
+Status ReadTemperature(const Json& value, AnthropicFields& f) {
   LATTE_ASSIGN_OR_RETURN(const double found, value.AsDouble());
   if (found < 0 || found > 1)
     return InvalidArgument(
@@ -37,7 +30,7 @@ Status ReadTemperature(const Json& value, F& f) {
   return {};
 }
 
-Status ReadStops(const Json& value, F& f) {
+Status ReadStops(const Json& value, AnthropicFields& f) {
   if (!value.is_array()) return InvalidArgument(value.path() + ": expected an array of strings");
   if (value.size() > kMostStops)
     return InvalidArgument(fmt::format("{}: expected at most {} strings, found {}", value.path(),
@@ -53,7 +46,7 @@ Status ReadStops(const Json& value, F& f) {
 }
 
 // Budgets and the choice to hide reasoning have no effect.
-Status ReadThinking(const Json& value, F& f) {
+Status ReadThinking(const Json& value, AnthropicFields& f) {
   LATTE_RETURN_IF_ERROR(CheckMembers(value, {"type", "budget_tokens", "display"}));
   LATTE_ASSIGN_OR_RETURN(const std::string type, value.GetString("type"));
   LATTE_RETURN_IF_ERROR(value.GetIntOr("budget_tokens", 0));
@@ -68,7 +61,7 @@ Status ReadThinking(const Json& value, F& f) {
   return {};
 }
 
-Status ReadFormat(const Json& value, F& f) {
+Status ReadOutputFormat(const Json& value, AnthropicFields& f) {
   LATTE_RETURN_IF_ERROR(CheckMembers(value, {"type", "schema"}));
   LATTE_ASSIGN_OR_RETURN(const std::string type, value.GetString("type"));
   if (type != "json_schema")
@@ -78,11 +71,11 @@ Status ReadFormat(const Json& value, F& f) {
   return ReadGuide("json", schema, &f.format);
 }
 
-Status ReadOutputConfig(const Json& value, F& f) {
+Status ReadOutputConfig(const Json& value, AnthropicFields& f) {
   constexpr auto kEfforts =
       std::to_array<std::string_view>({"low", "medium", "high", "xhigh", "max"});
   LATTE_RETURN_IF_ERROR(CheckMembers(value, {"effort", "format", "task_budget"}));
-  if (const auto format = value.Find("format")) LATTE_RETURN_IF_ERROR(ReadFormat(*format, f));
+  if (const auto format = value.Find("format")) LATTE_RETURN_IF_ERROR(ReadOutputFormat(*format, f));
   if (!value.Find("effort")) return {};
   LATTE_ASSIGN_OR_RETURN(f.effort, value.GetString("effort"));
   if (std::find(kEfforts.begin(), kEfforts.end(), *f.effort) != kEfforts.end()) return {};
@@ -90,39 +83,30 @@ Status ReadOutputConfig(const Json& value, F& f) {
                                      fmt::join(kEfforts, ", "), *f.effort));
 }
 
-struct BodyField {
+struct MessagesField {
   std::string_view name;
-  Status (*read)(const Json& value, F& fields);
+  Status (*read)(const Json& value, AnthropicFields& fields);
 };
 
-constexpr auto kFields = std::to_array<BodyField>({
-    {"model", [](const Json& v, F& f) { return Set(v.AsString(), &f.model); }},
-    {"stream", [](const Json& v, F& f) { return Set(v.AsBool(), &f.stream); }},
-    {"system", [](const Json& v, F& f) { return Set(Result<Json>(v), &f.system); }},
-    {"messages", [](const Json& v, F& f) { return Set(Result<Json>(v), &f.messages); }},
-    {"max_tokens", ReadMaxTokens},
+constexpr auto kMessagesFields = std::to_array<MessagesField>({
+    {"model", [](const Json& v, AnthropicFields& f) { return Set(v.AsString(), &f.model); }},
+    {"stream", [](const Json& v, AnthropicFields& f) { return Set(v.AsBool(), &f.stream); }},
+    {"system", [](const Json& v, AnthropicFields& f) { return Set(Result<Json>(v), &f.system); }},
+    {"messages",
+     [](const Json& v, AnthropicFields& f) { return Set(Result<Json>(v), &f.messages); }},
+    {"max_tokens", ReadRequiredMaxTokens},
     {"temperature", ReadTemperature},
-    {"top_p", [](const Json& v, F& f) { return Set(v.AsDouble(), &f.settings.sampling.top_p); }},
-    {"top_k", [](const Json& v, F& f) { return Set(v.AsInt(), &f.settings.sampling.top_k); }},
+    {"top_p", [](const Json& v,
+                 AnthropicFields& f) { return Set(v.AsDouble(), &f.settings.sampling.top_p); }},
+    {"top_k",
+     [](const Json& v, AnthropicFields& f) { return Set(v.AsInt(), &f.settings.sampling.top_k); }},
     {"stop_sequences", ReadStops},
     {"thinking", ReadThinking},
     {"output_config", ReadOutputConfig},
-    {"tools", [](const Json& v, F& f) { return ReadAnthropicTools(v, &f.tools); }},
-    {"tool_choice", [](const Json& v, F& f) { return ReadAnthropicToolChoice(v, &f.tools); }},
+    {"tools", [](const Json& v, AnthropicFields& f) { return ReadAnthropicTools(v, &f.tools); }},
+    {"tool_choice",
+     [](const Json& v, AnthropicFields& f) { return ReadAnthropicToolChoice(v, &f.tools); }},
 });
-
-bool IsName(const Json& v) {
-  constexpr size_t kLongest = 4096;
-  return v.is_string() && v.AsString()->size() <= kLongest;
-}
-bool IsObject(const Json& v) { return v.is_object(); }
-bool IsList(const Json& v) { return v.is_array(); }
-bool IsEmptyList(const Json& v) { return v.is_array() && v.size() == 0; }
-bool Never(const Json&) { return false; }
-
-bool IsOneOf(const Json& v, std::string_view one, std::string_view other) {
-  return v.is_string() && (v.AsString() == one || v.AsString() == other);
-}
 
 // Fields that change no answer of Latte, or only with values that are refused. Clients cannot always
 // be told to leave them out.
@@ -132,23 +116,29 @@ struct Ignored {
   std::string_view taken;  // description of accepted values; empty: only null is accepted
 };
 
-constexpr std::string_view kName = "a string of at most 4096 bytes";
 constexpr std::string_view kObject = "an object";
 
 constexpr auto kIgnored = std::to_array<Ignored>({
     // The user, and accounting by the service.
     {"metadata", IsObject, kObject},
-    {"user_profile_id", IsName, kName},
-    {"workspace_id", IsName, kName},
-    {"inference_geo", IsName, kName},
+    {"user_profile_id", IsShortName, kShortName},
+    {"workspace_id", IsShortName, kShortName},
+    {"inference_geo", IsShortName, kShortName},
     {"billing_policy", IsObject, kObject},
     {"diagnostics", IsObject, kObject},
-    {"service_tier", [](const Json& v) { return IsOneOf(v, "auto", "standard_only"); },
+    {"service_tier",
+     [](const Json& v) {
+       return IsOneOf(v, {"auto", "standard_only"});
+     },
      "auto or standard_only"},
-    {"speed", [](const Json& v) { return IsOneOf(v, "standard", "fast"); }, "standard or fast"},
+    {"speed",
+     [](const Json& v) {
+       return IsOneOf(v, {"standard", "fast"});
+     },
+     "standard or fast"},
     // Latte refuses no answer, so that no other model need give it.
     {"fallbacks", IsList, "an array"},
-    {"fallback_credit_token", IsName, kName},
+    {"fallback_credit_token", IsShortName, kShortName},
     // Latte caches prefixes by itself, and shortens no conversation.
     {"cache_control", IsObject, kObject},
     {"context_management", IsObject, kObject},
@@ -159,7 +149,7 @@ constexpr auto kIgnored = std::to_array<Ignored>({
     {"mcp_servers", IsEmptyList, "[]"},
 });
 
-Status Ignore(const Ignored& field, const Json& value, F* fields) {
+Status Ignore(const Ignored& field, const Json& value, AnthropicFields* fields) {
   fields->ignored.emplace_back(field.name);
   if (field.changes_nothing(value)) return {};
   return Unsupported(
@@ -181,8 +171,8 @@ Status ReadAnthropicFields(const Json& body, AnthropicFields* fields) {
   if (!body.is_object()) return InvalidArgument(body.path() + ": expected an object");
   return body.ForEachMember([&](const std::string& name, const Json& value) -> Status {
     if (!body.Find(name)) return {};  // null
-    const auto* const field = FindByName(kFields, name);
-    if (field != kFields.end()) return field->read(value, *fields);
+    const auto* const field = FindByName(kMessagesFields, name);
+    if (field != kMessagesFields.end()) return field->read(value, *fields);
     const auto* const ignored = FindByName(kIgnored, name);
     if (ignored != kIgnored.end()) return Ignore(*ignored, value, fields);
     return InvalidArgument(value.path() + ": /v1/messages has no such field here; leave it out");

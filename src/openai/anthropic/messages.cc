@@ -31,7 +31,7 @@ tl::unexpected<Error> WrongBlock(const Json& block, std::string_view type, std::
       fmt::format("{}: blocks of type '{}' are not supported in {}", block.path(), type, role));
 }
 
-Result<std::string> TextOf(const Json& block) {
+Result<std::string> BlockText(const Json& block) {
   LATTE_RETURN_IF_ERROR(CheckMembers(block, {"type", "text", "cache_control", "citations"}));
   return block.GetString("text");
 }
@@ -46,7 +46,7 @@ Result<std::string> PlainText(const Json& content, std::string_view where) {
     const Json block = content.At(i);
     LATTE_ASSIGN_OR_RETURN(const std::string type, BlockType(block));
     if (type != "text") return WrongBlock(block, type, where);
-    LATTE_ASSIGN_OR_RETURN(const std::string part, TextOf(block));
+    LATTE_ASSIGN_OR_RETURN(const std::string part, BlockText(block));
     if (i > 0) text += '\n';
     text += part;
   }
@@ -66,7 +66,7 @@ Result<std::string> SystemText(const Json& system) {
     const Json block = system.At(i);
     LATTE_ASSIGN_OR_RETURN(const std::string type, BlockType(block));
     if (type != "text") return WrongBlock(block, type, "system");
-    LATTE_ASSIGN_OR_RETURN(std::string whole, TextOf(block));
+    LATTE_ASSIGN_OR_RETURN(std::string whole, BlockText(block));
     const std::string part = WithoutBilling(std::move(whole));
     if (!text.empty() && !part.empty()) text += '\n';
     text += part;
@@ -102,7 +102,7 @@ struct ToolResult {
   std::string place;
 };
 
-class Reader {
+class BlockReader {
  public:
   Status ReadSystem(const Json& system) {
     LATTE_ASSIGN_OR_RETURN(std::string text, SystemText(system));
@@ -169,7 +169,7 @@ class Reader {
         continue;
       }
       if (type != "text") return WrongBlock(block, type, "messages of role user");
-      LATTE_ASSIGN_OR_RETURN(const std::string text, TextOf(block));
+      LATTE_ASSIGN_OR_RETURN(const std::string text, BlockText(block));
       AddResults(&results);
       AddUserText(text, block);
     }
@@ -236,7 +236,7 @@ class Reader {
   Status ReadAssistantBlock(const Json& block, ChatMessage* message) {
     LATTE_ASSIGN_OR_RETURN(const std::string type, BlockType(block));
     if (type == "text") {
-      LATTE_ASSIGN_OR_RETURN(const std::string text, TextOf(block));
+      LATTE_ASSIGN_OR_RETURN(const std::string text, BlockText(block));
       *message->content += text;
     } else if (type == "thinking") {
       LATTE_RETURN_IF_ERROR(CheckMembers(block, {"type", "thinking", "signature"}));
@@ -267,7 +267,7 @@ Result<AnthropicConversation> ParseAnthropicMessages(const std::optional<Json>& 
                                                      const Json& messages) {
   if (!messages.is_array() || messages.size() == 0)
     return InvalidArgument(messages.path() + ": expected an array of at least one message");
-  Reader reader;
+  BlockReader reader;
   if (system) LATTE_RETURN_IF_ERROR(reader.ReadSystem(*system));
   size_t last_user = messages.size();
   while (last_user > 0 && !IsUser(messages.At(last_user - 1))) --last_user;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::anthropic_messages_test {
 namespace {
 
 Result<AnthropicConversation> Parse(const std::string& messages, const std::string& system = "") {
@@ -180,4 +180,4 @@ TEST(AnthropicMessages, WhatIsWrongIsNamedByItsPlace) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::anthropic_messages_test

@@ -42,7 +42,7 @@ Status CheckLast(const AnthropicConversation& conversation) {
 }
 
 // `count`: only the prompt is of interest.
-Result<OpenAiRequest> Parse(const Json& body, const OpenAiModel& model, bool count) {
+Result<OpenAiRequest> ParseMessages(const Json& body, const OpenAiModel& model, bool count) {
   AnthropicFields fields{.settings = DefaultSettings(model)};
   LATTE_RETURN_IF_ERROR(ReadAnthropicFields(body, &fields));
   if (!fields.messages) return InvalidArgument("messages: this field is missing");
@@ -72,7 +72,7 @@ Result<OpenAiRequest> Parse(const Json& body, const OpenAiModel& model, bool cou
 }  // namespace
 
 Result<OpenAiRequest> ParseAnthropicRequest(const Json& body, const OpenAiModel& model) {
-  return Parse(body, model, /*count=*/false);
+  return ParseMessages(body, model, /*count=*/false);
 }
 
 Result<std::string> CountTokensBody(std::string_view body, const std::vector<std::string>& names,
@@ -81,7 +81,7 @@ Result<std::string> CountTokensBody(std::string_view body, const std::vector<std
     constexpr JsonLimits kLimits = {.max_depth = 64, .max_elements = 2'000'000};
     const Result<Json> json = Json::Parse(body, "body", kLimits);
     if (!json) return InvalidArgument(json.error().message);
-    const Result<OpenAiRequest> parsed = Parse(*json, model, /*count=*/true);
+    const Result<OpenAiRequest> parsed = ParseMessages(*json, model, /*count=*/true);
     if (!parsed) return InvalidArgument(parsed.error().message);
     const OpenAiRequest& request = *parsed;
     if (std::find(names.begin(), names.end(), request.reply.model) == names.end())

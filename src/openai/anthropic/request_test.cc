@@ -11,7 +11,7 @@
 #include "src/openai/error.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::anthropic_request_test {
 namespace {
 
 constexpr auto kMessages = OpenAiEndpoint::kMessages;
@@ -230,4 +230,4 @@ TEST(AnthropicCount, CountsThePromptOfTheSameConversation) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::anthropic_request_test

@@ -7,14 +7,13 @@
 
 #include "src/base/json.h"
 #include "src/base/json_out.h"
+#include "src/base/strings.h"
 #include "src/openai/anthropic/call_id.h"
 #include "src/openai/anthropic/error.h"
 #include "src/openai/events/json_text.h"
 
 namespace latte {
 namespace {
-
-constexpr std::string_view kSpaces = " \t\r\n";
 
 // Reasoning is not signed, but clients drop blocks without a signature.
 constexpr std::string_view kSignature = "latte";
@@ -25,7 +24,7 @@ void AppendEvent(std::string_view type, std::string_view members, std::string* s
 }
 
 // Tokens of the prompt that were in the cache are no input_tokens.
-JsonOut UsageJson(const OpenAiUsage& usage) {
+JsonOut MessagesUsage(const OpenAiUsage& usage) {
   return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens},
           {"cache_creation_input_tokens", 0},
           {"cache_read_input_tokens", usage.cached_tokens},
@@ -47,8 +46,8 @@ JsonOut StopSequence(const OpenAiAnswer& answer) {
 }
 
 // Members of things that Latte lacks are null: clients with strict types expect them.
-JsonOut MessageJson(const AnswerWriterParts& parts, const OpenAiAnswer& answer) {
-  JsonOut usage = UsageJson(answer.usage());
+JsonOut MessagesReply(const AnswerWriterParts& parts, const OpenAiAnswer& answer) {
+  JsonOut usage = MessagesUsage(answer.usage());
   usage.update(
       {{"cache_creation", nullptr}, {"inference_geo", nullptr}, {"service_tier", "standard"}});
   return {{"id", "msg_" + parts.id},    {"type", "message"},           {"role", "assistant"},
@@ -56,8 +55,6 @@ JsonOut MessageJson(const AnswerWriterParts& parts, const OpenAiAnswer& answer) 
           {"stop_sequence", nullptr},   {"stop_details", nullptr},     {"container", nullptr},
           {"usage", std::move(usage)}};
 }
-
-bool IsBlank(std::string_view text) { return text.find_first_not_of(kSpaces) == text.npos; }
 
 }  // namespace
 
@@ -75,7 +72,7 @@ std::string_view AnthropicWriter::KeepAlive() const {
 }
 
 void AnthropicWriter::BeginMessage(const OpenAiAnswer& answer, std::string* sse) const {
-  AppendEvent("message_start", R"("message":)" + Dump(MessageJson(parts_, answer)), sse);
+  AppendEvent("message_start", R"("message":)" + Dump(MessagesReply(parts_, answer)), sse);
 }
 
 void AnthropicWriter::EndBlock(std::string* sse) {
@@ -162,9 +159,10 @@ void AnthropicWriter::Finish(const OpenAiAnswer& answer, std::string* sse) {
                          {"stop_sequence", StopSequence(answer)},
                          {"stop_details", nullptr},
                          {"container", nullptr}};
-  AppendEvent("message_delta",
-              fmt::format(R"("delta":{},"usage":{})", Dump(delta), Dump(UsageJson(answer.usage()))),
-              sse);
+  AppendEvent(
+      "message_delta",
+      fmt::format(R"("delta":{},"usage":{})", Dump(delta), Dump(MessagesUsage(answer.usage()))),
+      sse);
   AppendEvent("message_stop", "", sse);
 }
 
@@ -174,7 +172,7 @@ void AnthropicWriter::Fail(const Error& error, const OpenAiAnswer& /*answer*/, s
 
 JsonOut AnthropicWriter::Body(const OpenAiAnswer& answer) const {
   const OpenAiMessage message = answer.Message(0);
-  JsonOut out = MessageJson(parts_, answer);
+  JsonOut out = MessagesReply(parts_, answer);
   JsonOut& content = out["content"];
   if (message.reasoning && !message.reasoning->empty())
     content.push_back(

@@ -9,7 +9,7 @@
 #include "tests/support/named_events.h"
 #include "tests/support/transcripts.h"
 
-namespace latte {
+namespace latte::anthropic_writer_test {
 namespace {
 
 using testing_support::kToolFormats;
@@ -306,4 +306,4 @@ TEST(AnthropicError, HasTheNamesOfTheApi) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::anthropic_writer_test

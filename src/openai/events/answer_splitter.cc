@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/strings.h"
+
 namespace latte {
 namespace {
 
 constexpr std::string_view kOpen = "<think>";
 constexpr std::string_view kClose = "</think>";
-
-// The length of the longest end of `text` that begins `tag`.
-size_t BeginningOf(std::string_view tag, std::string_view text) {
-  for (size_t length = std::min(tag.size() - 1, text.size()); length > 0; --length)
-    if (text.ends_with(tag.substr(0, length))) return length;
-  return 0;
-}
 
 }  // namespace
 

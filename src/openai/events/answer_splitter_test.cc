@@ -6,7 +6,7 @@
 #include "tests/support/byte_source.h"
 #include "tests/support/property.h"
 
-namespace latte {
+namespace latte::answer_splitter_test {
 namespace {
 
 using testing_support::ByteSource;
@@ -78,4 +78,4 @@ TEST(AnswerSplitter, HoldsBackNoMoreThanATag) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::answer_splitter_test

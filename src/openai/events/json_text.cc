@@ -37,7 +37,9 @@ void AppendEscaped(char c, std::string* out) {
   }
 }
 
-bool IsPlain(char c) { return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\'; }
+bool NeedsNoEscape(char c) {
+  return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+}
 
 }  // namespace
 
@@ -50,7 +52,7 @@ void AppendJsonString(std::string_view text, std::string* out) {
   out->push_back('"');
   for (size_t begin = 0; begin < text.size();) {
     size_t end = begin;
-    while (end < text.size() && IsPlain(text[end])) ++end;
+    while (end < text.size() && NeedsNoEscape(text[end])) ++end;
     out->append(text.substr(begin, end - begin));
     if (end < text.size()) AppendEscaped(text[end], out);
     begin = end + 1;

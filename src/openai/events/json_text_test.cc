@@ -3,7 +3,7 @@
 #include "src/base/json_out.h"
 #include "tests/support/property.h"
 
-namespace latte {
+namespace latte::json_text_test {
 namespace {
 
 std::string Written(std::string_view text) {
@@ -28,4 +28,4 @@ TEST(JsonText, IsWhatDumpWritesForAnyBytes) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::json_text_test

@@ -7,7 +7,7 @@
 #include "tests/support/byte_source.h"
 #include "tests/support/property.h"
 
-namespace latte {
+namespace latte::running_test {
 namespace {
 
 using testing_support::ByteSource;
@@ -298,4 +298,4 @@ TEST(OpenAiRunning, ReasoningIsCounted) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::running_test

@@ -8,7 +8,7 @@
 #include "src/openai/request.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::answer_format_test {
 namespace {
 
 constexpr std::string_view kHi = R"({"messages":[{"role":"user","content":"Hi"}],)";
@@ -172,4 +172,4 @@ TEST_F(AnswerFormatTest, ManyStrictFunctions) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::answer_format_test

@@ -12,7 +12,7 @@ namespace latte {
 namespace {
 
 // Members that answers and clients put into items and that say nothing to the model.
-constexpr auto kSilent = std::to_array<std::string_view>(
+constexpr auto kSilentOfItems = std::to_array<std::string_view>(
     {"id", "status", "phase", "end_turn", "metadata", "created_by", "caller", "async", "agent",
      "internal_chat_message_metadata_passthrough"});
 constexpr auto kSilentOfParts =
@@ -24,8 +24,8 @@ bool Has(const List& list, std::string_view name) {
 }
 
 template <class List>
-Status CheckMembers(const Json& object, std::initializer_list<std::string_view> names,
-                    const List& silent) {
+Status CheckItemMembers(const Json& object, std::initializer_list<std::string_view> names,
+                        const List& silent) {
   return object.ForEachMember([&](const std::string& name, const Json& value) -> Status {
     if (!object.Find(name) || Has(names, name) || Has(silent, name)) return {};
     return InvalidArgument(value.path() + ": unknown field; leave it out");
@@ -33,34 +33,34 @@ Status CheckMembers(const Json& object, std::initializer_list<std::string_view> 
 }
 
 // The text of a part that is one of `types`.
-Result<std::string> PartText(const Json& part, std::initializer_list<std::string_view> types) {
+Result<std::string> ItemPartText(const Json& part, std::initializer_list<std::string_view> types) {
   if (!part.is_object()) return InvalidArgument(part.path() + ": expected an object");
   LATTE_ASSIGN_OR_RETURN(const std::string type, part.GetString("type"));
   if (!Has(types, type))
     return Unsupported(fmt::format("{}: parts of type '{}' are not supported here; expected {}",
                                    part.path(), type, fmt::join(types, ", ")));
   const std::string_view key = type == "refusal" ? "refusal" : "text";
-  LATTE_RETURN_IF_ERROR(CheckMembers(part, {"type", key}, kSilentOfParts));
+  LATTE_RETURN_IF_ERROR(CheckItemMembers(part, {"type", key}, kSilentOfParts));
   return part.GetString(key);
 }
 
 // A string, or parts joined by newlines.
-Result<std::string> TextOf(const Json& content, std::initializer_list<std::string_view> types) {
+Result<std::string> ItemText(const Json& content, std::initializer_list<std::string_view> types) {
   if (content.is_string()) return content.AsString();
   if (!content.is_array())
     return InvalidArgument(content.path() + ": expected a string or an array of parts");
   std::string text;
   for (size_t i = 0; i < content.size(); ++i) {
-    LATTE_ASSIGN_OR_RETURN(const std::string part, PartText(content.At(i), types));
+    LATTE_ASSIGN_OR_RETURN(const std::string part, ItemPartText(content.At(i), types));
     if (i > 0) text += '\n';
     text += part;
   }
   return text;
 }
 
-class Reader {
+class ItemReader {
  public:
-  Reader(ResponsesToolReader* tools, ResponsesInput* out) : tools_(tools), out_(out) {}
+  ItemReader(ResponsesToolReader* tools, ResponsesInput* out) : tools_(tools), out_(out) {}
 
   Status Read(const Json& item) {
     if (!item.is_object()) return InvalidArgument(item.path() + ": expected an object");
@@ -94,12 +94,12 @@ class Reader {
   }
 
   Status ReadMessage(const Json& item) {
-    LATTE_RETURN_IF_ERROR(CheckMembers(item, {"type", "role", "content"}, kSilent));
+    LATTE_RETURN_IF_ERROR(CheckItemMembers(item, {"type", "role", "content"}, kSilentOfItems));
     LATTE_ASSIGN_OR_RETURN(const std::string role, item.GetString("role"));
     LATTE_ASSIGN_OR_RETURN(const Json content, item.Get("content"));
     if (role == "assistant") {
       LATTE_ASSIGN_OR_RETURN(std::string text,
-                             TextOf(content, {"output_text", "refusal", "input_text", "text"}));
+                             ItemText(content, {"output_text", "refusal", "input_text", "text"}));
       Answer(item, [](const ChatMessage& last) {
         return last.content.has_value() || !last.tool_calls.empty();
       }).content = std::move(text);
@@ -108,18 +108,18 @@ class Reader {
     if (role != "user" && role != "system" && role != "developer")
       return InvalidArgument(fmt::format(
           "{}: expected role user, assistant, system or developer, found '{}'", item.path(), role));
-    LATTE_ASSIGN_OR_RETURN(std::string text, TextOf(content, {"input_text", "text"}));
+    LATTE_ASSIGN_OR_RETURN(std::string text, ItemText(content, {"input_text", "text"}));
     Add(item, role).content = std::move(text);
     return {};
   }
 
   // The reasoning itself, which only some servers give. Summaries are no reasoning.
   Status ReadReasoning(const Json& item) {
-    LATTE_RETURN_IF_ERROR(
-        CheckMembers(item, {"type", "summary", "content", "encrypted_content"}, kSilent));
+    LATTE_RETURN_IF_ERROR(CheckItemMembers(
+        item, {"type", "summary", "content", "encrypted_content"}, kSilentOfItems));
     std::string text;
     if (const auto content = item.Find("content"); content && content->size() > 0) {
-      LATTE_ASSIGN_OR_RETURN(text, TextOf(*content, {"reasoning_text", "text"}));
+      LATTE_ASSIGN_OR_RETURN(text, ItemText(*content, {"reasoning_text", "text"}));
     } else {
       LATTE_ASSIGN_OR_RETURN(text, item.GetStringOr("encrypted_content", ""));
       if (!text.starts_with(kPlainReasoning)) {
@@ -137,7 +137,7 @@ class Reader {
 
   Status ReadCall(const Json& item, std::string_view key) {
     LATTE_RETURN_IF_ERROR(
-        CheckMembers(item, {"type", "call_id", "name", "namespace", key}, kSilent));
+        CheckItemMembers(item, {"type", "call_id", "name", "namespace", key}, kSilentOfItems));
     ToolCall call;
     LATTE_ASSIGN_OR_RETURN(call.id, item.GetString("call_id"));
     LATTE_ASSIGN_OR_RETURN(const std::string name, item.GetString("name"));
@@ -152,10 +152,11 @@ class Reader {
 
   Status ReadOutput(const Json& item) {
     LATTE_RETURN_IF_ERROR(
-        CheckMembers(item, {"type", "call_id", "output", "name", "namespace"}, kSilent));
+        CheckItemMembers(item, {"type", "call_id", "output", "name", "namespace"}, kSilentOfItems));
     LATTE_ASSIGN_OR_RETURN(std::string id, item.GetString("call_id"));
     LATTE_ASSIGN_OR_RETURN(const Json output, item.Get("output"));
-    LATTE_ASSIGN_OR_RETURN(std::string text, TextOf(output, {"input_text", "output_text", "text"}));
+    LATTE_ASSIGN_OR_RETURN(std::string text,
+                           ItemText(output, {"input_text", "output_text", "text"}));
     ChatMessage& message = Add(item, "tool");
     message.tool_call_id = std::move(id);
     message.content = std::move(text);
@@ -163,7 +164,7 @@ class Reader {
   }
 
   Status ReadTools(const Json& item) {
-    LATTE_RETURN_IF_ERROR(CheckMembers(item, {"type", "role", "tools"}, kSilent));
+    LATTE_RETURN_IF_ERROR(CheckItemMembers(item, {"type", "role", "tools"}, kSilentOfItems));
     LATTE_ASSIGN_OR_RETURN(const Json list, item.Get("tools"));
     return tools_->Add(list);
   }
@@ -183,7 +184,7 @@ Status ReadResponsesInput(const Json& input, ResponsesToolReader* tools, Respons
   }
   if (!input.is_array())
     return InvalidArgument(input.path() + ": expected a string or an array of items");
-  Reader reader(tools, out);
+  ItemReader reader(tools, out);
   for (size_t i = 0; i < input.size(); ++i) LATTE_RETURN_IF_ERROR(reader.Read(input.At(i)));
   // An answer that ended inside its reasoning.
   for (ChatMessage& message : out->messages)

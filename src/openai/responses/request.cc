@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/fields/json_values.h"
 #include "src/base/json_out.h"
 #include "src/openai/conversation.h"
 #include "src/openai/fields.h"
@@ -19,7 +20,7 @@
 namespace latte {
 namespace {
 
-struct Fields {
+struct ResponsesFields {
   OpenAiFields shared;  // with chats
   std::optional<Json> input;
   std::optional<Json> tools;
@@ -29,7 +30,7 @@ struct Fields {
   ResponsesReply reply;
 };
 
-// Fields that chats have under the same name: of the API, and the extensions of other servers.
+// ResponsesFields that chats have under the same name: of the API, and the extensions of other servers.
 constexpr auto kShared = std::to_array<std::string_view>({"model",
                                                           "stream",
                                                           "stream_options",
@@ -72,26 +73,13 @@ constexpr auto kIncludes = std::to_array<std::string_view>(
      "web_search_call.action.sources", "message.input_image.image_url",
      "computer_call_output.output.image_url", "code_interpreter_call.outputs"});
 
-template <class T, class U>
-Status Set(Result<T> value, U* out) {
-  LATTE_ASSIGN_OR_RETURN(*out, std::move(value));
-  return {};
-}
-
 Status Expect(bool accepted, const Json& value, std::string_view expected) {
   if (accepted) return {};
   return Unsupported(
       fmt::format("{}: this value is not supported; expected {}", value.path(), expected));
 }
 
-bool IsText(const Json& value, std::initializer_list<std::string_view> texts) {
-  return value.is_string() &&
-         std::find(texts.begin(), texts.end(), *value.AsString()) != texts.end();
-}
-
-bool IsFalse(const Json& value) { return value.is_bool() && value.AsBool() == false; }
-
-Status ReadMaxTokens(const Json& value, Fields& f) {
+Status ReadMaxOutputTokens(const Json& value, ResponsesFields& f) {
   LATTE_ASSIGN_OR_RETURN(f.max_output_tokens, value.AsInt());
   if (*f.max_output_tokens >= 1) return {};
   return InvalidArgument(
@@ -99,13 +87,13 @@ Status ReadMaxTokens(const Json& value, Fields& f) {
 }
 
 // {"format": …, "verbosity": …}
-Status ReadText(const Json& value, Fields& f) {
+Status ReadTextSettings(const Json& value, ResponsesFields& f) {
   if (!value.is_object()) return InvalidArgument(value.path() + ": expected an object");
   return value.ForEachMember([&](const std::string& name, const Json& member) -> Status {
     if (!value.Find(name)) return {};  // null
     if (name == "verbosity") {
       LATTE_RETURN_IF_ERROR(
-          Expect(IsText(member, {"low", "medium", "high"}), member, "low, medium or high"));
+          Expect(IsOneOf(member, {"low", "medium", "high"}), member, "low, medium or high"));
       if (member.AsString() != "medium") f.notes.emplace_back("text.verbosity has no effect");
       return {};
     }
@@ -120,7 +108,7 @@ Status ReadText(const Json& value, Fields& f) {
 }
 
 // {"effort": …, "summary": …}: no summaries are made.
-Status ReadReasoning(const Json& value, Fields& f) {
+Status ReadReasoning(const Json& value, ResponsesFields& f) {
   if (!value.is_object()) return InvalidArgument(value.path() + ": expected an object");
   return value.ForEachMember([&](const std::string& name, const Json& member) -> Status {
     if (!value.Find(name)) return {};  // null
@@ -130,17 +118,17 @@ Status ReadReasoning(const Json& value, Fields& f) {
       return {};
     }
     if (name == "summary" || name == "generate_summary")
-      return Expect(IsText(member, {"auto", "concise", "detailed", "none"}), member,
+      return Expect(IsOneOf(member, {"auto", "concise", "detailed", "none"}), member,
                     "auto, concise or detailed");
     if (name == "context")  // the chat format decides what the model sees again
-      return Expect(IsText(member, {"auto", "current_turn", "all_turns"}), member,
+      return Expect(IsOneOf(member, {"auto", "current_turn", "all_turns"}), member,
                     "auto, current_turn or all_turns");
-    if (name == "mode") return Expect(IsText(member, {"standard"}), member, "standard");
+    if (name == "mode") return Expect(IsOneOf(member, {"standard"}), member, "standard");
     return InvalidArgument(member.path() + ": unknown field; leave it out");
   });
 }
 
-Status ReadInclude(const Json& value, Fields& f) {
+Status ReadInclude(const Json& value, ResponsesFields& f) {
   if (!value.is_array()) return InvalidArgument(value.path() + ": expected an array of strings");
   for (size_t i = 0; i < value.size(); ++i) {
     LATTE_ASSIGN_OR_RETURN(const std::string what, value.At(i).AsString());
@@ -152,12 +140,12 @@ Status ReadInclude(const Json& value, Fields& f) {
   return {};
 }
 
-Status RefuseState(const Json& value, Fields&) {
+Status RefuseState(const Json& value, ResponsesFields&) {
   return Unsupported(value.path() +
                      ": this server stores no responses; send the whole conversation as input");
 }
 
-Status ReadToolChoice(const Json& value, Fields& f) {
+Status ReadToolChoice(const Json& value, ResponsesFields& f) {
   LATTE_RETURN_IF_ERROR(ReadResponsesToolChoice(value, &f.shared.tools));
   return Set(ParseToEdit("{\"choice\":" + value.Text() + "}", value.path()),
              &f.reply.settings["tool_choice"]);
@@ -165,43 +153,48 @@ Status ReadToolChoice(const Json& value, Fields& f) {
 
 struct Own {
   std::string_view name;
-  Status (*read)(const Json& value, Fields& fields);
+  Status (*read)(const Json& value, ResponsesFields& fields);
 };
 
 constexpr auto kOwn = std::to_array<Own>({
     {"input",
-     [](const Json& v, Fields& f) {
+     [](const Json& v, ResponsesFields& f) {
        f.input = v;
        return Status();
      }},
     {"tools",
-     [](const Json& v, Fields& f) {
+     [](const Json& v, ResponsesFields& f) {
        f.tools = v;
        return Status();
      }},
-    {"instructions", [](const Json& v, Fields& f) { return Set(v.AsString(), &f.instructions); }},
-    {"max_output_tokens", ReadMaxTokens},
-    {"text", ReadText},
+    {"instructions",
+     [](const Json& v, ResponsesFields& f) { return Set(v.AsString(), &f.instructions); }},
+    {"max_output_tokens", ReadMaxOutputTokens},
+    {"text", ReadTextSettings},
     {"reasoning", ReadReasoning},
     {"include", ReadInclude},
     {"tool_choice", ReadToolChoice},
     {"previous_response_id", RefuseState},
     {"conversation", RefuseState},
     {"prompt", RefuseState},
-    {"background", [](const Json& v, Fields&) { return Expect(IsFalse(v), v, "false"); }},
+    {"background", [](const Json& v, ResponsesFields&) { return Expect(IsFalse(v), v, "false"); }},
     {"truncation",
-     [](const Json& v, Fields&) { return Expect(IsText(v, {"disabled"}), v, "disabled"); }},
+     [](const Json& v, ResponsesFields&) {
+       return Expect(IsOneOf(v, {"disabled"}), v, "disabled");
+     }},
     {"context_management",
-     [](const Json& v, Fields&) { return Expect(v.is_array() && v.size() == 0, v, "[]"); }},
+     [](const Json& v, ResponsesFields&) { return Expect(IsEmptyList(v), v, "[]"); }},
     {"top_logprobs",
-     [](const Json& v, Fields&) { return Expect(v.is_integer() && v.AsInt() == 0, v, "0"); }},
+     [](const Json& v, ResponsesFields&) {
+       return Expect(v.is_integer() && v.AsInt() == 0, v, "0");
+     }},
     {"max_tool_calls",  // of tools that the service runs
-     [](const Json& v, Fields&) { return Expect(v.is_integer(), v, "an integer"); }},
+     [](const Json& v, ResponsesFields&) { return Expect(v.is_integer(), v, "an integer"); }},
     {"client_metadata",
-     [](const Json& v, Fields&) { return Expect(v.is_object(), v, "an object"); }},
+     [](const Json& v, ResponsesFields&) { return Expect(IsObject(v), v, "an object"); }},
 });
 
-Status ReadField(const std::string& name, const Json& value, Fields* f) {
+Status ReadResponsesField(const std::string& name, const Json& value, ResponsesFields* f) {
   for (const Own& own : kOwn)
     if (own.name == name) return own.read(value, *f);
   if (std::find(kShared.begin(), kShared.end(), name) != kShared.end())
@@ -211,7 +204,7 @@ Status ReadField(const std::string& name, const Json& value, Fields* f) {
 }
 
 // The members of the answer that repeat the request, in the order of the API.
-JsonOut Settings(const Json& body, const Fields& f, JsonOut tools) {
+JsonOut Settings(const Json& body, const ResponsesFields& f, JsonOut tools) {
   const JsonOut& read = f.reply.settings;
   const SamplingParams& sampling = f.shared.request.sampling;
   const OpenAiReasoning& reasoning = f.shared.reasoning;
@@ -254,10 +247,10 @@ Status SetMetadata(const Json& body, JsonOut* settings) {
 
 Result<OpenAiRequest> ParseResponsesRequest(const Json& body, const OpenAiModel& model) {
   if (!body.is_object()) return InvalidArgument(body.path() + ": expected an object");
-  Fields f;
+  ResponsesFields f;
   f.shared.request = DefaultSettings(model);
   LATTE_RETURN_IF_ERROR(body.ForEachMember([&](const std::string& name, const Json& value) {
-    return body.Find(name) ? ReadField(name, value, &f) : Status();  // null
+    return body.Find(name) ? ReadResponsesField(name, value, &f) : Status();  // null
   }));
   if (!f.input) return InvalidArgument("input: this field is missing");
   ResponsesInput input;

@@ -8,7 +8,7 @@
 #include "src/openai/responses/reply.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::responses_request_test {
 namespace {
 
 // Shows everything of a conversation, and knows Kimi's calls.
@@ -220,4 +220,4 @@ TEST(ResponsesRequest, RefusalsNameTheField) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::responses_request_test

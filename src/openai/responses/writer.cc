@@ -12,7 +12,7 @@ namespace latte {
 namespace {
 
 // Clients with strict types expect cache_write_tokens, which the service charges for.
-JsonOut UsageJson(const OpenAiUsage& usage) {
+JsonOut ResponsesUsage(const OpenAiUsage& usage) {
   return {
       {"input_tokens", usage.prompt_tokens},
       {"input_tokens_details", {{"cached_tokens", usage.cached_tokens}, {"cache_write_tokens", 0}}},
@@ -104,7 +104,7 @@ JsonOut ResponsesWriter::EndJson(const OpenAiAnswer& answer) const {
                                                                : "cancelled");
   if (finish == FinishReason::kLength)
     out["incomplete_details"] = {{"reason", "max_output_tokens"}};
-  out["usage"] = UsageJson(answer.usage());
+  out["usage"] = ResponsesUsage(answer.usage());
   return out;
 }
 
@@ -269,7 +269,7 @@ void ResponsesWriter::Fail(const Error& error, const OpenAiAnswer& answer, std::
   Close(false, sse);
   JsonOut response = ResponseJson("failed");
   response["error"] = {{"code", ErrorCode(error)}, {"message", error.message}};
-  response["usage"] = UsageJson(answer.usage());
+  response["usage"] = ResponsesUsage(answer.usage());
   Event("response.failed", R"("response":)" + Dump(response), sse);
 }
 

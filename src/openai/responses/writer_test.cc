@@ -6,7 +6,7 @@
 #include "tests/support/named_events.h"
 #include "tests/support/transcripts.h"
 
-namespace latte {
+namespace latte::responses_writer_test {
 namespace {
 
 using testing_support::Describe;
@@ -256,4 +256,4 @@ TEST(ResponsesWriter, CallsHaveTheToolsOfTheClient) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::responses_writer_test

@@ -11,7 +11,7 @@
 #include "tests/support/chat_data.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::round_trip_test {
 namespace {
 
 using testing_support::ReadChatData;
@@ -305,4 +305,4 @@ TEST(ToolsRoundTrip, TextOfAMessageIsNeverAMark) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::round_trip_test

@@ -10,7 +10,7 @@
 #include "tests/support/tiny_tokenizer.h"
 #include "tests/support/transcripts.h"
 
-namespace latte {
+namespace latte::tools_test {
 namespace {
 
 using testing_support::Describe;
@@ -257,4 +257,4 @@ TEST(OpenAiTools, AnAnswerWithoutToolsHasNoCalls) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::tools_test

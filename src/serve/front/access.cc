@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/file.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
@@ -32,18 +33,12 @@ bool IsPrintable(std::string_view key) {
   return std::all_of(key.begin(), key.end(), [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
-std::string_view Trim(std::string_view line) {
-  const size_t begin = line.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
-}
-
 Status ReadKeys(const std::string& path, std::vector<std::string>* keys) {
   LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostKeyFileBytes));
   const size_t before = keys->size();
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view key = Trim(std::string_view(text).substr(begin, end - begin));
+    const std::string_view key = Trimmed(std::string_view(text).substr(begin, end - begin));
     if (!key.empty() && key.front() != '#') keys->emplace_back(key);
     begin = end + 1;
   }
@@ -111,7 +106,7 @@ std::optional<Refusal> Access::CheckKey(const HttpRequest& request) const {
   constexpr std::string_view kBearer = "Bearer ";
   std::string_view bearer;
   if (EqualNoCase(authorization.substr(0, kBearer.size()), kBearer))
-    bearer = Trim(authorization.substr(kBearer.size()));
+    bearer = Trimmed(authorization.substr(kBearer.size()));
   if (bearer.empty() && field.empty())
     return Refusal{401,
                    "expected the field \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\" with an "

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/serve/page/page.h"
 
 namespace latte {
@@ -60,13 +61,6 @@ constexpr std::array kMissing = {
 };
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // Text that is no valid escape stays as it is: it names no model then.
 std::string PercentDecode(std::string_view text) {

@@ -16,12 +16,12 @@ constexpr std::string_view kWhiteSpace =
     R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 // The other categories are the same in both engines, except for code points that Unicode added
 // later.
-constexpr std::string_view kCategories[] = {
+constexpr std::string_view kKnownCategories[] = {
     "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N",  "Nd", "Nl", "No", "P", "Pc",
     "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z",  "Zs", "Zl", "Zp"};
-constexpr std::string_view kScripts[] = {"Han",      "Hangul", "Hiragana", "Katakana",
-                                         "Bopomofo", "Latin",  "Greek",    "Cyrillic",
-                                         "Arabic",   "Hebrew", "Thai",     "Devanagari"};
+constexpr std::string_view kKnownScripts[] = {"Han",      "Hangul", "Hiragana", "Katakana",
+                                              "Bopomofo", "Latin",  "Greek",    "Cyrillic",
+                                              "Arabic",   "Hebrew", "Thai",     "Devanagari"};
 
 template <size_t N>
 bool Contains(const std::string_view (&list)[N], std::string_view name) {
@@ -234,8 +234,8 @@ class Translator {
     if (!Take("{") || end == std::string_view::npos) return Refuse("\\p without {name}");
     if (Take("^")) negated = !negated;
     const std::string_view name = in_.substr(at_, end - at_);
-    const bool script = Contains(kScripts, name);
-    if (!script && !Contains(kCategories, name))
+    const bool script = Contains(kKnownScripts, name);
+    if (!script && !Contains(kKnownCategories, name))
       return Refuse(fmt::format("the property '{}'", Printable(name)));
     at_ = end + 1;
     return Escape{.code_point = {}, .set = Named(name, script, negated)};

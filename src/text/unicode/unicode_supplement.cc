@@ -3,7 +3,7 @@
 namespace latte {
 namespace {
 
-constexpr UnicodeSupplement kCategories[] = {
+constexpr UnicodeSupplement kCategorySupplement[] = {
     {0x897, 0x897, "Mn"},     {0xCF3, 0xCF3, "Mc"},     {0xECE, 0xECE, "Mn"},
     {0x1B4E, 0x1B4F, "Po"},   {0x1B7F, 0x1B7F, "Po"},   {0x1C89, 0x1C89, "Lu"},
     {0x1C8A, 0x1C8A, "Ll"},   {0x2427, 0x2429, "So"},   {0x2FFC, 0x2FFF, "So"},
@@ -48,7 +48,7 @@ constexpr UnicodeSupplement kCategories[] = {
     {0x2B739, 0x2B739, "Lo"}, {0x2EBF0, 0x2EE5D, "Lo"}, {0x31350, 0x323AF, "Lo"},
 };
 
-constexpr UnicodeSupplement kScripts[] = {
+constexpr UnicodeSupplement kScriptSupplement[] = {
     {0x897, 0x897, "Arabic"},         {0x1C89, 0x1C8A, "Cyrillic"},
     {0xA7CB, 0xA7CD, "Latin"},        {0xA7DA, 0xA7DC, "Latin"},
     {0x10EC2, 0x10EC4, "Arabic"},     {0x10EFC, 0x10EFF, "Arabic"},
@@ -61,7 +61,7 @@ constexpr UnicodeSupplement kScripts[] = {
 
 }  // namespace
 
-std::span<const UnicodeSupplement> CategorySupplement() { return kCategories; }
-std::span<const UnicodeSupplement> ScriptSupplement() { return kScripts; }
+std::span<const UnicodeSupplement> CategorySupplement() { return kCategorySupplement; }
+std::span<const UnicodeSupplement> ScriptSupplement() { return kScriptSupplement; }
 
 }  // namespace latte

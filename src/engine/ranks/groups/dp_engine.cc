@@ -17,9 +17,9 @@ constexpr std::chrono::milliseconds kLookAgain(1);
 // Prefixes are written to disks that may be slow.
 constexpr std::chrono::hours kSaving(1);
 
-int64_t PromptTokens(const RequestState& state) { return state.outputs.front()->sequence.length(); }
+int64_t PromptLength(const RequestState& state) { return state.outputs.front()->sequence.length(); }
 
-void Add(const EngineStats& from, EngineStats& to) {
+void AddStats(const EngineStats& from, EngineStats& to) {
   to.waiting += from.waiting;
   to.running += from.running;
   to.pages_total += from.pages_total;
@@ -78,7 +78,7 @@ QueueCount DpEngine::QueueOf(int64_t group) const {
 Result<RequestId> DpEngine::Submit(Request request) {
   return CatchExhaustion([&]() -> Result<RequestId> {
     LATTE_ASSIGN_OR_RETURN(const auto state, MakeRequestState(request, parts_.own->core().rules()));
-    const int64_t tokens = PromptTokens(*state);
+    const int64_t tokens = PromptLength(*state);
     const std::lock_guard lock(mutex_);
     const int64_t group = choice_.Next();
     LATTE_RETURN_IF_ERROR(limits_.HasRoom(QueueOf(group), tokens));
@@ -216,7 +216,7 @@ EngineStats DpEngine::Stats() const {
   const std::vector<EngineStats> all = GroupStats();
   out.page_bytes = all.front().page_bytes;
   out.page_tokens = all.front().page_tokens;
-  for (const EngineStats& one : all) Add(one, out);
+  for (const EngineStats& one : all) AddStats(one, out);
   return out;
 }
 

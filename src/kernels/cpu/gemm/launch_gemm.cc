@@ -40,7 +40,7 @@ constexpr int64_t kMaxWideRows = 512;
 constexpr int64_t kMinGatedColumns = 128;
 constexpr int64_t kPackRows = 16;  // rows of A that are packed together
 
-GemmTask TaskAt(const GemmProblem& p, const Block& at) {
+GemmTask GemmTaskAt(const GemmProblem& p, const Block& at) {
   GemmTask t = {};
   t.x = At(p.x, at.b, at.m);
   t.w = At(p.w, at.b, at.n);
@@ -72,7 +72,7 @@ GemmTask GateOf(const GemmProblem& p, const Block& at, GemmTask t) {
 
 // The weights that the task of a block reads first, for prefetching.
 GemmTask FirstTaskAt(const GemmProblem& p, const Block& at) {
-  const GemmTask t = TaskAt(p, at);
+  const GemmTask t = GemmTaskAt(p, at);
   return p.gate.empty() ? t : GateOf(p, at, t);
 }
 
@@ -104,7 +104,7 @@ void RunGated(const GemmKernel& kernel, const GemmProblem& p, const Block& at, c
 
 void RunBlock(const GemmKernel& kernel, const GemmProblem& p, const PackedA& packed,
               const Block& at, const GemmTask* next, const Exec& exec, std::byte* scratch) {
-  GemmTask task = TaskAt(p, at);
+  GemmTask task = GemmTaskAt(p, at);
   task.tuning = &TuningOf(*exec.machine);
   task.next = next;
   task.scratch = TargetScratch(scratch);
@@ -119,8 +119,8 @@ bool PacksA(const GemmKernel& kernel, const GemmProblem& p) {
          (kernel.packs_a == nullptr || kernel.packs_a(p.w.dtype, p.x.shape[1]));
 }
 
-BlockGrid BlocksOf(const GemmKernel& kernel, const GemmProblem& p, int64_t problems,
-                   const Exec& exec) {
+BlockGrid GemmBlocks(const GemmKernel& kernel, const GemmProblem& p, int64_t problems,
+                     const Exec& exec) {
   const int64_t step = kernel.amx_tiles ? 32 : 8;
   const GemmOp::Shape s = GemmOp::ShapeOf(p);
   BlockingRules rules{.step = step, .products = problems * s.b};
@@ -136,7 +136,7 @@ BlockGrid BlocksOf(const GemmKernel& kernel, const GemmProblem& p, int64_t probl
 }
 
 // The blocks of up to kMaxProblems problems in one list.
-struct WorkList {
+struct GemmWork {
   std::array<BlockGrid, kMaxProblems> grids;
   std::array<int64_t, kMaxProblems + 1> first = {};  // number of each problem's first block
   std::array<PackedA, kMaxProblems> packed = {};
@@ -149,7 +149,7 @@ void PackProblem(const GemmKernel& kernel, const GemmProblem& p, const PackedA& 
   ForEachTask(s.b * packed.tiles, macs, exec, [&](int64_t task) {
     const int64_t b = task / packed.tiles;
     const int64_t m = task % packed.tiles * kPackRows;
-    const GemmTask of = TaskAt(p, {b, m, std::min(kPackRows, s.m - m), 0, 0});
+    const GemmTask of = GemmTaskAt(p, {b, m, std::min(kPackRows, s.m - m), 0, 0});
     kernel.pack_a({of.x, of.x_stride, of.m, of.k, packed.At(b, m), of.x_scale, of.x_scale_stride,
                    of.x_group, of.w_type});
   });
@@ -162,7 +162,7 @@ bool SameA(const GemmProblem& a, const GemmProblem& b) {
 
 // Packs A of all problems into the threads' scratch. Consecutive problems with the same A share it.
 void PackAll(std::span<const GemmProblem> problems, std::span<const GemmKernel* const> kernels,
-             const Exec& exec, WorkList& list) {
+             const Exec& exec, GemmWork& list) {
   const auto packs = [&](size_t i) { return PacksA(*kernels[i], problems[i]); };
   const auto same = [&](size_t i) {
     return i > 0 && packs(i - 1) && kernels[i]->pack_a == kernels[i - 1]->pack_a &&
@@ -190,12 +190,12 @@ void PackAll(std::span<const GemmProblem> problems, std::span<const GemmKernel* 
   }
 }
 
-WorkList MakeWorkList(std::span<const GemmProblem> problems,
+GemmWork MakeGemmWork(std::span<const GemmProblem> problems,
                       std::span<const GemmKernel* const> kernels, const Exec& exec) {
-  WorkList list;
+  GemmWork list;
   for (size_t i = 0; i < problems.size(); ++i) {
     const int64_t batch = problems[i].x.shape[0];
-    const BlockGrid grid = BlocksOf(*kernels[i], problems[i], std::ssize(problems), exec);
+    const BlockGrid grid = GemmBlocks(*kernels[i], problems[i], std::ssize(problems), exec);
     list.grids[i] = grid;
     list.first[i + 1] = list.first[i] + batch * grid.per_batch();
     list.macs += batch * grid.m * grid.n * grid.macs;
@@ -208,7 +208,7 @@ WorkList MakeWorkList(std::span<const GemmProblem> problems,
 
 void Gemm(std::span<const GemmProblem> problems, std::span<const GemmKernel* const> kernels,
           const Exec& exec) {
-  const WorkList list = MakeWorkList(problems, kernels, exec);
+  const GemmWork list = MakeGemmWork(problems, kernels, exec);
   const auto end = list.first.begin() + static_cast<std::ptrdiff_t>(problems.size()) + 1;
   const auto problem_of = [&](int64_t task) {
     return static_cast<size_t>(std::upper_bound(list.first.begin(), end, task) -

@@ -28,7 +28,7 @@ int64_t ProductsPerTask(const GemmTOp::Shape& s, int64_t most, const Exec& exec)
   return std::clamp<int64_t>(s.b / (2 * exec.threads->threads()), 1, most);
 }
 
-BlockGrid BlocksOf(const GemmTKernel& kernel, const GemmTOp::Shape& s, const Exec& exec) {
+BlockGrid GemmTBlocks(const GemmTKernel& kernel, const GemmTOp::Shape& s, const Exec& exec) {
   BlockGrid blocks = ChooseBlocks(s.m, s.k, s.n, {.step = kTileColumns}, exec);
   // Whole rows of B are read fastest if there are products for every thread.
   const bool enough = s.b * blocks.down() >= exec.threads->threads();
@@ -43,7 +43,7 @@ const std::byte* WeightsAt(const GemmTOp::Params& p, const Block& at) {
 }
 
 // The task of block `at`; `products`: of consecutive batches.
-GemmTTask TaskAt(const GemmTOp::Params& p, const Block& at, int64_t products) {
+GemmTTask GemmTTaskAt(const GemmTOp::Params& p, const Block& at, int64_t products) {
   const GemmTOp::Shape s = GemmTOp::ShapeOf(p);
   GemmTTask t = {};
   t.x = At(p.x, at.b, at.m);
@@ -71,14 +71,14 @@ GemmTTask TaskAt(const GemmTOp::Params& p, const Block& at, int64_t products) {
 void GemmT(const GemmTKernel& kernel, const GemmTOp::Params& p, const Exec& exec) {
   const GemmTOp::Shape s = GemmTOp::ShapeOf(p);
   const int64_t products = ProductsPerTask(s, kernel.batch_in_flight, exec);
-  const BlockGrid blocks = BlocksOf(kernel, s, exec);
+  const BlockGrid blocks = GemmTBlocks(kernel, s, exec);
   const auto block_of = [&](int64_t task) {
     Block at = BlockAt(blocks, task);
     at.b *= products;
     return at;
   };
   const auto run = [&](int64_t task, int64_t next, std::byte* scratch) {
-    GemmTTask t = TaskAt(p, block_of(task), products);
+    GemmTTask t = GemmTTaskAt(p, block_of(task), products);
     if (next >= 0) {
       const Block ahead = block_of(next);
       t.next_w = WeightsAt(p, ahead);

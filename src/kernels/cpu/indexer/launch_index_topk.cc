@@ -17,7 +17,7 @@ namespace {
 
 // Tokens that share converted keys: converting costs an eighth of scoring for one token with 32 heads.
 constexpr int64_t kTokens = 8;
-constexpr int64_t kItemsPerThread = 4;
+constexpr int64_t kIndexItemsPerThread = 4;
 // Fewest keys of a range; no range has fewer than K keys either, because all of them would be kept.
 constexpr int64_t kMinRange = 1024;
 
@@ -65,20 +65,12 @@ void CutRanges(int64_t item_pairs, int64_t k, Group& group) {
   group.ranges = CeilDiv(group.keys(), group.range_keys);
 }
 
-// Takes [count] elements from the front of `at`.
-template <class T>
-T* Take(std::byte*& at, int64_t count) {
-  auto* const taken = reinterpret_cast<T*>(at);
-  at += RoundUp(count * static_cast<int64_t>(sizeof(T)), 64);
-  return taken;
-}
-
 // The plan lives in the threads' scratch.
 Plan MakePlan(const IndexTopKOp::Params& p, const Exec& exec) {
   const IndexTopKOp::Shape s = IndexTopKOp::ShapeOf(p);
   int64_t pairs = 0;
   ForEachGroup(p, [&](const Group& group) { pairs += group.pairs(s.k); });
-  const int64_t item_pairs = pairs / (kItemsPerThread * exec.threads->threads());
+  const int64_t item_pairs = pairs / (kIndexItemsPerThread * exec.threads->threads());
   int64_t groups = 0;
   int64_t items = 0;
   int64_t kept = 0;  // [ranges, count] lists
@@ -131,12 +123,12 @@ std::span<int32_t> ListAt(const IndexTopKOp::Params& p, int64_t row) {
   return {p.positions.Row<int32_t>(row), static_cast<size_t>(p.positions.shape[1])};
 }
 
-struct ItemScratch {
+struct IndexScratch {
   alignas(64) float scores[kTokens * kIndexKeys];
   BestKeys best[kTokens];
 };
 
-IndexScoreTask TaskOf(const IndexTopKOp::Params& p, const Group& group) {
+IndexScoreTask IndexTaskOf(const IndexTopKOp::Params& p, const Group& group) {
   const IndexTopKOp::Shape s = IndexTopKOp::ShapeOf(p);
   IndexScoreTask t = {};
   t.q = FloatAt(p.q, group.row, 0);
@@ -156,7 +148,7 @@ IndexScoreTask TaskOf(const IndexTopKOp::Params& p, const Group& group) {
 
 // Scores keys [begin, end) and leaves the best of every token in own.best. copy: BestKeys::Room.
 void ScoreRange(const IndexTopKKernel& kernel, const Group& group, int64_t begin, int64_t end,
-                IndexScoreTask& t, ItemScratch& own, RankedKey* copy) {
+                IndexScoreTask& t, IndexScratch& own, RankedKey* copy) {
   t.scores = own.scores;
   for (t.key_begin = begin; t.key_begin < end; t.key_begin += kIndexKeys) {
     t.keys = std::min(kIndexKeys, end - t.key_begin);
@@ -170,17 +162,17 @@ void ScoreRange(const IndexTopKKernel& kernel, const Group& group, int64_t begin
 }
 
 // room: (kTokens + 1) · BestKeys::Room keys.
-void RunItem(const IndexTopKKernel& kernel, const IndexTopKOp::Params& p, const Group& group,
-             int64_t range, std::byte* scratch, RankedKey* room) {
+void RunIndexItem(const IndexTopKKernel& kernel, const IndexTopKOp::Params& p, const Group& group,
+                  int64_t range, std::byte* scratch, RankedKey* room) {
   const int64_t k = p.positions.shape[1];
   if (group.takes_all(k)) {
     for (int64_t i = 0; i < group.count; ++i) WriteAll(group.KeysOf(i), ListAt(p, group.row + i));
     return;
   }
-  auto& own = LaunchScratch<ItemScratch>(scratch);
+  auto& own = LaunchScratch<IndexScratch>(scratch);
   const int64_t each = BestKeys::Room(k);
   for (int64_t i = 0; i < group.count; ++i) own.best[i].Begin(room + (i + 1) * each, k);
-  IndexScoreTask t = TaskOf(p, group);
+  IndexScoreTask t = IndexTaskOf(p, group);
   t.scratch = TargetScratch(scratch);
   const int64_t begin = range * group.range_keys;
   ScoreRange(kernel, group, begin, std::min(begin + group.range_keys, group.keys()), t, own, room);
@@ -221,8 +213,8 @@ void IndexTopK(const IndexTopKKernel& kernel, const IndexTopKOp::Params& p, cons
       std::ssize(plan.items), plan.macs, exec,
       [&](int64_t i, std::byte* scratch) {
         const Item& item = plan.items[static_cast<size_t>(i)];
-        RunItem(kernel, p, plan.groups[static_cast<size_t>(item.group)], item.range, scratch,
-                reinterpret_cast<RankedKey*>(scratch + kTaskBytes));
+        RunIndexItem(kernel, p, plan.groups[static_cast<size_t>(item.group)], item.range, scratch,
+                     reinterpret_cast<RankedKey*>(scratch + kTaskBytes));
       },
       (kTokens + 1) * BestKeys::Room(k) * kKeyBytes);
   if (!plan.merges) return;

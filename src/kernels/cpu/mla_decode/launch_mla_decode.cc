@@ -25,7 +25,7 @@ static_assert(kSplitKeys % 128 == 0, "kernels cut their blocks at multiples of 1
 // Work items per thread if a call has several sequences: sequences differ in length, and with
 // several items per thread the last one ends not far behind the others. The items of one sequence
 // are alike, and one per thread packs the queries only once.
-constexpr int64_t kItemsPerThread = 4;
+constexpr int64_t kDecodeItemsPerThread = 4;
 
 bool IsQuantised(CacheFormat kind) { return kind != CacheFormat::kPlain; }
 
@@ -45,7 +45,7 @@ struct Blocking {
   int64_t items_per_group() const { return CeilDiv(splits, splits_per_item); }
 };
 
-struct WorkList {
+struct DecodeWork {
   int64_t h, c;
   int64_t max_rows;    // of an item
   int64_t item_pairs;  // rows × keys that an item should have
@@ -60,7 +60,7 @@ struct WorkList {
 
 int64_t BufferFloats(int64_t rows, int64_t c) { return RoundUp(rows * (c + 2), 16); }
 
-Blocking ChooseBlocking(const WorkList& list, const TokenRun& run) {
+Blocking ChooseBlocking(const DecodeWork& list, const TokenRun& run) {
   const int64_t rows = run.count * list.h;
   Blocking blocking;
   blocking.groups = CeilDiv(rows, list.max_rows);
@@ -72,7 +72,7 @@ Blocking ChooseBlocking(const WorkList& list, const TokenRun& run) {
 }
 
 // The number of items if every item had one split.
-int64_t CountSmallestItems(const WorkList& list, const MlaDecodeOp::Params& p) {
+int64_t CountSmallestItems(const DecodeWork& list, const MlaDecodeOp::Params& p) {
   int64_t count = 0;
   ForEachTokenRun(p, [&](const TokenRun& run) {
     const Blocking blocking = ChooseBlocking(list, run);
@@ -83,7 +83,7 @@ int64_t CountSmallestItems(const WorkList& list, const MlaDecodeOp::Params& p) {
 
 // Chooses the size of items. If there are fewer splits than threads, groups of rows get smaller
 // than the target's maximum.
-void ChooseItemSize(WorkList& list, const MlaDecodeOp::Params& p, const Exec& exec) {
+void ChooseItemSize(DecodeWork& list, const MlaDecodeOp::Params& p, const Exec& exec) {
   const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
   list.h = shape.h;
   list.c = shape.c;
@@ -95,20 +95,12 @@ void ChooseItemSize(WorkList& list, const MlaDecodeOp::Params& p, const Exec& ex
   });
   list.macs = pairs * (2 * shape.c + shape.r);
   const int64_t threads = exec.threads->threads();
-  list.item_pairs = pairs / (threads * (runs == 1 ? 1 : kItemsPerThread));
+  list.item_pairs = pairs / (threads * (runs == 1 ? 1 : kDecodeItemsPerThread));
   while (list.max_rows > 1 && CountSmallestItems(list, p) < threads)
     list.max_rows = CeilDiv(list.max_rows, 2);
 }
 
-// Takes [count] elements from the front of `at`.
-template <class T>
-T* Take(std::byte*& at, int64_t count) {
-  auto* const taken = reinterpret_cast<T*>(at);
-  at += RoundUp(count * static_cast<int64_t>(sizeof(T)), 64);
-  return taken;
-}
-
-void AddItems(WorkList& list, const TokenRun& run, size_t& at) {
+void AddItems(DecodeWork& list, const TokenRun& run, size_t& at) {
   const Blocking blocking = ChooseBlocking(list, run);
   const int64_t rows = run.count * list.h;
   for (int64_t group = 0; group < blocking.groups; ++group) {
@@ -132,8 +124,8 @@ void AddItems(WorkList& list, const TokenRun& run, size_t& at) {
 }
 
 // The list, its items and its buffers live in the threads' scratch.
-WorkList MakeWorkList(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec& exec) {
-  WorkList list;
+DecodeWork MakeDecodeWork(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec& exec) {
+  DecodeWork list;
   list.max_rows = max_rows;
   list.tuning = &TuningOf(*exec.machine);
   ChooseItemSize(list, p, exec);
@@ -161,19 +153,19 @@ WorkList MakeWorkList(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec
 }
 
 // The result of an item's rows from `row` on; its o is the output of the op.
-SplitResult ResultOf(const WorkList& list, const WorkItem& item, int64_t row) {
+SplitResult ResultOf(const DecodeWork& list, const WorkItem& item, int64_t row) {
   const int64_t at = item.tokens.token * list.h + item.row + row;
   return {list.o + at * list.c, list.max + at, list.sum + at};
 }
 
 // The buffer of a split that is merged later.
-SplitResult BufferOf(const WorkList& list, const WorkItem& item, int64_t split, int64_t row) {
+SplitResult BufferOf(const DecodeWork& list, const WorkItem& item, int64_t split, int64_t row) {
   float* const o = item.buffers + (split - item.first_end) * BufferFloats(item.rows, list.c);
   float* const max = o + item.rows * list.c;
   return {o + row * list.c, max + row, max + item.rows + row};
 }
 
-void Normalize(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const WorkList& list,
+void Normalize(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const DecodeWork& list,
                const WorkItem& item, int64_t row, int64_t rows) {
   const int64_t at = item.tokens.token * list.h + item.row + row;
   float* const lse = p.lse.empty() ? nullptr : p.lse.Ptr<float>() + at;
@@ -185,8 +177,8 @@ int64_t KeysOf(const TokenRun& run, int64_t row, int64_t heads) {
   return run.keys - run.count + row / heads + 1;
 }
 
-DecodeTask TaskOf(const MlaDecodeOp::Params& p, const WorkList& list, const WorkItem& item,
-                  DecodeQuery* q) {
+DecodeTask DecodeTaskOf(const MlaDecodeOp::Params& p, const DecodeWork& list, const WorkItem& item,
+                        DecodeQuery* q) {
   const MlaDecodeOp::Shape s = MlaDecodeOp::ShapeOf(p);
   for (int64_t i = 0; i < item.rows; ++i) {
     const int64_t row = item.row + i;
@@ -212,7 +204,7 @@ DecodeTask TaskOf(const MlaDecodeOp::Params& p, const WorkList& list, const Work
 // is computed; other items keep their splits in buffers.
 struct ItemOutputs {
   const MlaDecodeKernel& kernel;
-  const WorkList& list;
+  const DecodeWork& list;
   const WorkItem& item;
   SplitResult next;  // holds a split until it is merged
   int64_t split = item.split_begin;
@@ -232,7 +224,7 @@ struct ItemOutputs {
   }
 };
 
-struct ItemScratch {
+struct DecodeScratch {
   alignas(64) float o[kMaxLargeDecodeRows * kMaxDecodeWidth];
   float max[kMaxLargeDecodeRows];
   float sum[kMaxLargeDecodeRows];
@@ -271,10 +263,10 @@ void RunListedSplits(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p
   }
 }
 
-void RunItem(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const WorkList& list,
-             const WorkItem& item, std::byte* scratch) {
-  auto& own = LaunchScratch<ItemScratch>(scratch);
-  DecodeTask t = TaskOf(p, list, item, own.q);
+void RunDecodeItem(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p,
+                   const DecodeWork& list, const WorkItem& item, std::byte* scratch) {
+  auto& own = LaunchScratch<DecodeScratch>(scratch);
+  DecodeTask t = DecodeTaskOf(p, list, item, own.q);
   t.scratch = TargetScratch(scratch);
   ItemOutputs outputs = {kernel, list, item, {own.o, own.max, own.sum}};
   t.split_keys = kSplitKeys;
@@ -292,7 +284,7 @@ void RunItem(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const 
 }
 
 // Merges the buffered splits in key order. Each item merges a share of its group's rows.
-void MergeItem(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const WorkList& list,
+void MergeItem(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const DecodeWork& list,
                const WorkItem& item) {
   if (item.count == 1) return;
   const int64_t row = item.index * item.rows / item.count;
@@ -310,7 +302,7 @@ bool Supports(const MlaDecodeOp::Shape& s) {
 bool Supports(const GatherPagesOp::Shape& s) { return IsPlain(s.cache) || IsQuantised(s.kind); }
 
 void MlaDecode(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const Exec& exec) {
-  const WorkList list = MakeWorkList(p, kernel.max_rows, exec);
+  const DecodeWork list = MakeDecodeWork(p, kernel.max_rows, exec);
   const auto items = static_cast<int64_t>(list.items.size());
   const auto item = [&list](int64_t i) -> const WorkItem& {
     return list.items[static_cast<size_t>(i)];
@@ -318,7 +310,8 @@ void MlaDecode(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, cons
   const int64_t copied = p.positions.empty() ? 0 : kSplitKeys * RowBytes(p);
   ForEachTaskInScratch(
       items, list.macs, exec,
-      [&](int64_t i, std::byte* scratch) { RunItem(kernel, p, list, item(i), scratch); }, copied);
+      [&](int64_t i, std::byte* scratch) { RunDecodeItem(kernel, p, list, item(i), scratch); },
+      copied);
   if (!list.merges) return;
   ForEachTask(items, list.macs, exec, [&](int64_t i) { MergeItem(kernel, p, list, item(i)); });
 }

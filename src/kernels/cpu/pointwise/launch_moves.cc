@@ -9,13 +9,10 @@
 namespace latte::cpu {
 namespace {
 
-// Elements per task: some microseconds of work.
-constexpr int64_t kElements = 1 << 14;
-
-// Calls f(begin, end) in parallel for ranges of rows with about kElements elements each.
+// Calls f(begin, end) in parallel for ranges of rows with about kElementsPerTask elements each.
 template <class F>
 void ForEachRows(int64_t rows, int64_t width, const Exec& exec, const F& f) {
-  const int64_t run = std::max<int64_t>(1, kElements / std::max<int64_t>(width, 1));
+  const int64_t run = std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(width, 1));
   exec.threads->ParallelFor(CeilDiv(rows, run),
                             [&](int64_t task) { f(task * run, std::min(rows, (task + 1) * run)); });
 }
@@ -156,8 +153,8 @@ void AddRmsNorm(const Target& target, const AddRmsNormOp::Params& p, const Exec&
 
 void NormRopeAppend(const Target& target, const NormRopeAppendOp::Params& p, const Exec& exec) {
   const NormRopeAppendOp::Shape s = NormRopeAppendOp::ShapeOf(p);
-  // Quantising a row takes as long as moving kElements.
-  const int64_t least = s.kind == CacheFormat::kPlain ? 0 : kElements;
+  // Quantising a row takes as long as moving kElementsPerTask.
+  const int64_t least = s.kind == CacheFormat::kPlain ? 0 : kElementsPerTask;
   ForEachRows(s.t, std::max(s.c + s.r + s.h * s.r, least), exec, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       float* const c_kv = p.latent.Row<float>(t);

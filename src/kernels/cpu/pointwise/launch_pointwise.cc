@@ -2,12 +2,6 @@
 #include "src/kernels/cpu/parallel.h"
 
 namespace latte::cpu {
-namespace {
-
-// Elements per task: some microseconds of work.
-constexpr int64_t kElements = 1 << 14;
-
-}  // namespace
 
 bool Supports(const RmsNormOp::Shape& s) { return IsPlain(s.w); }
 bool Supports(const SiluMulOp::Shape&) { return true; }
@@ -15,7 +9,7 @@ bool Supports(const QuantizeRowsOp::Shape&) { return true; }
 
 void RmsNorm(const Target& target, const RmsNormOp::Params& p, const Exec& exec) {
   const RmsNormOp::Shape s = RmsNormOp::ShapeOf(p);
-  const int64_t rows = std::max<int64_t>(1, kElements / std::max<int64_t>(s.d, 1));
+  const int64_t rows = std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(s.d, 1));
   exec.threads->ParallelFor(CeilDiv(s.m, rows), [&](int64_t task) {
     for (int64_t m = task * rows; m < std::min(s.m, (task + 1) * rows); ++m)
       target.rms_norm({p.x.Row<float>(m), p.w.data, s.w, p.y.Row<float>(m), s.d, p.eps});
@@ -24,16 +18,16 @@ void RmsNorm(const Target& target, const RmsNormOp::Params& p, const Exec& exec)
 
 void SiluMul(const Target& target, const SiluMulOp::Params& p, const Exec& exec) {
   const int64_t count = p.y.elements();
-  exec.threads->ParallelFor(CeilDiv(count, kElements), [&](int64_t task) {
-    const int64_t begin = task * kElements;
+  exec.threads->ParallelFor(CeilDiv(count, kElementsPerTask), [&](int64_t task) {
+    const int64_t begin = task * kElementsPerTask;
     target.silu_mul({p.gate.Ptr<float>() + begin, p.up.Ptr<float>() + begin,
-                     p.y.Ptr<float>() + begin, std::min(kElements, count - begin)});
+                     p.y.Ptr<float>() + begin, std::min(kElementsPerTask, count - begin)});
   });
 }
 
 void QuantizeRows(const Target& target, const QuantizeRowsOp::Params& p, const Exec& exec) {
   const QuantizeRowsOp::Shape s = QuantizeRowsOp::ShapeOf(p);
-  const int64_t rows = std::max<int64_t>(1, kElements / std::max<int64_t>(s.k, 1));
+  const int64_t rows = std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(s.k, 1));
   exec.threads->ParallelFor(CeilDiv(s.m, rows), [&](int64_t task) {
     for (int64_t m = task * rows; m < std::min(s.m, (task + 1) * rows); ++m)
       target.quantize_row(

@@ -71,7 +71,7 @@ bool KeepsAInL1(const Gemms& s, Uarch) { return s.m * s.k <= kMaxResidentA; }
 // Intel cores run vdpbf16ps, the dot product of bf16, slower than f32 multiply-adds; AMD cores run it
 // at twice their rate. Its rate binds where nothing is converted: with bf16 weights. 8- and 4-bit
 // weights convert faster to bf16 pairs than to f32 everywhere.
-bool HasSlowBf16Dot(const Gemms&, Uarch uarch) { return uarch == Uarch::kIntelBf16; }
+bool HasSlowBf16Gemm(const Gemms&, Uarch uarch) { return uarch == Uarch::kIntelBf16; }
 
 // From M = 16 the tile of four rows of A pays off. With many DRAM streams packing B is faster.
 bool Prefers4x6(const Gemms& s, Uarch uarch) {
@@ -208,7 +208,7 @@ constexpr GemmEntry kGemmEntries[] = {
     EntryOf<kBf16Gemm>({.name = "avx512_bf16.gemm_bf16",
                         .isa = x86::kAvx512Bf16,
                         .supports = SupportsBf16Bf16<kBf16Gemm>,
-                        .is_slow = HasSlowBf16Dot,
+                        .is_slow = HasSlowBf16Gemm,
                         .types = "bf16 × bf16",
                         .block = "6 × 4",
                         .when = "not on Intel",
@@ -217,7 +217,7 @@ constexpr GemmEntry kGemmEntries[] = {
                               .isa = x86::kAvx512Bf16,
                               .supports = SupportsBf16Bf16<kBf16GemmSmallM>,
                               .is_preferred = KeepsAInL1,
-                              .is_slow = HasSlowBf16Dot,
+                              .is_slow = HasSlowBf16Gemm,
                               .types = "bf16 × bf16",
                               .block = "M × 1",
                               .when = "M ≤ 6, M·K ≤ 12288; not on Intel",
@@ -226,7 +226,7 @@ constexpr GemmEntry kGemmEntries[] = {
                                .isa = x86::kAvx512Bf16,
                                .supports = SupportsBf16Bf16<kBf16GemmStreams>,
                                .is_preferred = ReadsManyStreams,
-                               .is_slow = HasSlowBf16Dot,
+                               .is_slow = HasSlowBf16Gemm,
                                .types = "bf16 × bf16",
                                .block = "M × 4",
                                .when = "M ≤ 6, many DRAM streams; only if forced",
@@ -235,7 +235,7 @@ constexpr GemmEntry kGemmEntries[] = {
                            .isa = x86::kAvx512Bf16,
                            .supports = SupportsBf16Bf16<kBf16Gemm4x6>,
                            .is_preferred = Prefers4x6,
-                           .is_slow = HasSlowBf16Dot,
+                           .is_slow = HasSlowBf16Gemm,
                            .types = "bf16 × bf16",
                            .block = "4 × 6",
                            .when = "16 ≤ M ≤ 95; one DRAM stream",
@@ -244,7 +244,7 @@ constexpr GemmEntry kGemmEntries[] = {
                            .isa = x86::kAvx512Bf16,
                            .supports = SupportsBf16Bf16<kBf16Gemm3x8>,
                            .is_preferred = Prefers3x8,
-                           .is_slow = HasSlowBf16Dot,
+                           .is_slow = HasSlowBf16Gemm,
                            .types = "bf16 × bf16",
                            .block = "3 × 8",
                            .when = "M ≥ 96; not on Intel",

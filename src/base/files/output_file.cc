@@ -1,4 +1,4 @@
-#include "src/base/output_file.h"
+#include "src/base/files/output_file.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "src/base/map_guard.h"
+#include "src/base/files/map_guard.h"
 
 #include <atomic>
 #include <csignal>
