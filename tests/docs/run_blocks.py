@@ -3,7 +3,7 @@
 
 Usage: run_blocks.py BUILD_FOLDER [PAGE…]     without pages: all of them; needs Python's standard library and bash.
 
-BUILD_FOLDER (build/release) lends its binary, so `make run` in the clone compiles nothing. A small model of random weights stands
+BUILD_FOLDER (build/release) is copied into the clone, so `make run` there compiles nothing. A small model of random weights stands
 in for every model that a page names: at `path/to/…`, in the current folder (MODEL, DIR), and on a local server that behaves as the
 Hugging Face Hub. A repository that the page uses without `latte pull` is downloaded before. Input files of a page (requests.jsonl,
 in.jsonl, trace.jsonl) exist. SUBSTITUTIONS is the whole list of what else differs from the page.
@@ -27,6 +27,9 @@ from blocks import blocks_of, commands_of, is_shell, lacks_language
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e/hub"))
 from hub import Hub  # noqa: E402
+
+sys.path.insert(0, str(ROOT / "tests/support"))
+import build_copy  # noqa: E402
 
 PAGES = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/**/*.md", "examples/**/*.md", "packaging/**/*.md"]
 MOST_NOT_RUN = 10
@@ -64,7 +67,8 @@ NEEDS = [
 
 PREAMBLE = r"""
 furnished_clone() {  # furnished_clone FOLDER: a clean clone with the built binary, models and requests
-  git clone -q "$SOURCE" "$1" && mkdir "$1/build" && ln -s "$BUILD" "$1/build/release" || return 1
+  git clone -q "$SOURCE" "$1" && mkdir "$1/build" && "$COPY_BUILD" "$BUILD" "$1/build/release" || return 1
+  [ ! -e "$BUILD/../xgrammar" ] || ln -s "$BUILD/../xgrammar" "$1/build/xgrammar"
   mkdir -p "$1/path/to"
   for name in model checkpoint $(grep -rhoE 'path/to/[A-Za-z0-9._-]+' "$SOURCE/$PAGE" | sed 's/.*\///' | sort -u); do
     ln -sfn "$STAND_IN" "$1/path/to/$name"
@@ -160,7 +164,7 @@ class Runner:
 
     def environment(self, page, here, hub, cached):
         out = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "LATTE_", "XDG_", "MAKE"))}
-        out |= {"HOME": here / "home", "SCRATCH": here / "scratch", "SOURCE": self.source, "BUILD": self.build, "PAGE": page,
+        out |= {"HOME": here / "home", "SCRATCH": here / "scratch", "SOURCE": self.source, "BUILD": self.build, "COPY_BUILD": build_copy.__file__, "PAGE": page,
                 "STAND_IN": self.stand_in, "REQUESTS": REQUESTS, "TRACE": TRACE, "CACHED": cached, "PORT": free_port(), "HF_ENDPOINT": hub.url}
         return {name: str(value) for name, value in out.items()}
 

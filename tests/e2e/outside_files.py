@@ -1,11 +1,16 @@
 """Files, environment, exit codes, request bodies, build system and scripts. Used by outside_test.py."""
 import json
+import pathlib
 import re
 import shutil
 import struct
 import subprocess
+import sys
 
 from outside_cli import batch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from build_copy import install  # noqa: E402
 
 LONG_PROMPT = list(range(100, 140))
 CACHE_FLAGS = ["--page-tokens", "16", "--context", "64", "--max-sequences", "2", "--prefill-workspace-tokens", "1024",
@@ -202,8 +207,7 @@ def build(outside):
 
 def installed(outside):
     prefix = outside.scratch / "prefix"
-    env = {name: value for name, value in outside.env.items() if name != "DESTDIR"}
-    subprocess.run(["cmake", "--install", outside.build, "--prefix", prefix], check=True, capture_output=True, env=env)
+    install(outside.build, prefix)
     library = next(prefix.rglob("liblatte.so")).parent
     out = {f"installed {path.relative_to(prefix)}".replace(f" {library.relative_to(prefix)}/", " LIB/")
            for path in prefix.rglob("*") if not path.is_dir() and not re.search(r"\.so\.\d+\.|Targets-", path.name)}

@@ -12,6 +12,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from build_copy import install  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STD_OR_OURS = re.compile(r"<[a-z_0-9]+(\.h)?>|\"latte/([a-z_]+\.h)\"|<tl/expected\.hpp>")
 BUILD = CMAKE = CC = CXX = None
@@ -32,8 +35,7 @@ class Package(unittest.TestCase):
     def setUpClass(cls):
         cls.scratch = tempfile.TemporaryDirectory(prefix="latte_package_")
         cls.dir = pathlib.Path(cls.scratch.name)
-        os.environ.pop("DESTDIR", None)
-        run(CMAKE, "--install", BUILD, "--prefix", cls.dir / "installed", cwd=cls.dir)
+        install(BUILD, cls.dir / "installed")
         cls.prefix = cls.dir / "moved" / "prefix"
         cls.prefix.parent.mkdir()
         (cls.dir / "installed").rename(cls.prefix)
