@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::message_reader_test {
 namespace {
 
 // Lines of a test; "^C" is an interrupt, and a line with a newline was pasted.
@@ -91,4 +91,4 @@ TEST(MessageReader, OpenQuotesAtTheEndAreAnError) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::message_reader_test

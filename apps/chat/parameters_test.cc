@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::parameters_test {
 namespace {
 
 std::string ErrorOf(std::string_view name, const std::string& text) {
@@ -63,4 +63,4 @@ TEST(Parameters, QuotesAroundATextAreNoPartOfIt) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::parameters_test

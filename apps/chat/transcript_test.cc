@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace latte {
+namespace latte::transcript_test {
 namespace {
 
 ChatMessage Message(std::string role, std::string content) {
@@ -69,4 +69,4 @@ TEST(Transcript, TurnsAlternate) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::transcript_test

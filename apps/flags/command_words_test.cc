@@ -4,7 +4,7 @@
 
 #include "apps/flags/aliases/test_program.h"
 
-namespace latte {
+namespace latte::command_words_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -84,4 +84,4 @@ TEST(CommandWords, WhatStandsAfterTwoDashesIsAnArgument) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::command_words_test

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace latte {
+namespace latte::history_file_test {
 namespace {
 
 class HistoryFileTest : public testing::Test {
@@ -77,4 +77,4 @@ TEST_F(HistoryFileTest, AFolderThatCannotBeWrittenIsTold) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::history_file_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::keys_test {
 namespace {
 
 std::wstring CommandOf(std::string_view key) {
@@ -55,4 +55,4 @@ TEST(Keys, NoKeyHasTwoCommands) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::keys_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::pastes_test {
 namespace {
 
 TEST(Pastes, ShortLinesGoIntoTheLine) {
@@ -46,4 +46,4 @@ TEST(Pastes, LineEndsAndControls) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::pastes_test

@@ -7,7 +7,7 @@
 
 #include "apps/terminal/screen.h"
 
-namespace latte {
+namespace latte::screen_text_test {
 namespace {
 
 std::string Shown(const std::vector<std::string>& pieces, ScreenStyle style) {
@@ -84,4 +84,4 @@ TEST(Screen, RowsOfALine) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::screen_text_test

@@ -6,7 +6,7 @@
 
 #include "src/cache/page_bytes.h"
 
-namespace latte {
+namespace latte::cache_manager_test {
 namespace {
 
 using Tokens = std::vector<int32_t>;
@@ -252,4 +252,4 @@ TEST_F(TwoStreams, EvictedPagesComeBack) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::cache_manager_test

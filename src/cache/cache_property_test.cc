@@ -4,7 +4,7 @@
 #include "tests/support/property.h"
 #include "tests/support/radix_tree_driver.h"
 
-namespace latte {
+namespace latte::cache_property_test {
 namespace {
 
 using testing_support::ByteSource;
@@ -58,4 +58,4 @@ TEST(CacheProperty, PoolCountsReferences) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::cache_property_test

@@ -6,7 +6,7 @@
 #include "src/cache/page_bytes.h"
 #include "src/cache/page_pool.h"
 
-namespace latte {
+namespace latte::cache_test {
 namespace {
 
 TEST(PagePool, PageReturnsWhenItsLastReferenceGoes) {
@@ -107,4 +107,4 @@ TEST(LatentCache, ImpossibleSizeIsAnErrorNotACrash) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::cache_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::prefix_file_test {
 namespace {
 
 CacheSpec Spec() {
@@ -159,4 +159,4 @@ TEST(PrefixFile, NamesOfAPromptComeOneByOne) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::prefix_file_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::radix_tree_test {
 namespace {
 
 using Tokens = std::vector<int32_t>;
@@ -128,4 +128,4 @@ TEST(RadixTree, PromptOfManyPages) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::radix_tree_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte::capi {
+namespace latte::capi::convert_test {
 namespace {
 
 // A value that no field has by default, in C++ and in C.
@@ -263,4 +263,4 @@ TEST(Convert, RefusesFlagsThatAreNeitherYesNorNo) {
 }
 
 }  // namespace
-}  // namespace latte::capi
+}  // namespace latte::capi::convert_test

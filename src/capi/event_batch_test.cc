@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte::capi {
+namespace latte::capi::event_batch_test {
 namespace {
 
 TokenLogprobs Logprobs(int32_t token, int top) {
@@ -120,4 +120,4 @@ TEST(EventBatch, LogprobsOfAllEventsStayWhereTheyAre) {
 }
 
 }  // namespace
-}  // namespace latte::capi
+}  // namespace latte::capi::event_batch_test

@@ -12,7 +12,7 @@
 
 #include "tests/support/parameter_name.h"
 
-namespace latte {
+namespace latte::small_stack_test {
 namespace {
 
 struct Case {
@@ -121,4 +121,4 @@ INSTANTIATE_TEST_SUITE_P(All, SmallStack, testing::ValuesIn(Cases()),
                          testing_support::ParameterName());
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::small_stack_test

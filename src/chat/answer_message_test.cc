@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::answer_message_test {
 namespace {
 
 TEST(AnswerMessage, TakesTheReasoningApart) {
@@ -26,4 +26,4 @@ TEST(AnswerMessage, TakesTheReasoningApart) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::answer_message_test

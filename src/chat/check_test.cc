@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::check_test {
 namespace {
 
 using What = Unshown::What;
@@ -135,4 +135,4 @@ TEST(ChatCheck, TheFamiliesFormatsShowAllThatTheyTake) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::check_test

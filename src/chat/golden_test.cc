@@ -8,7 +8,7 @@
 #include "tests/support/chat_data.h"
 #include "tests/support/parameter_name.h"
 
-namespace latte {
+namespace latte::golden_test {
 namespace {
 
 using jinja::Value;
@@ -148,4 +148,4 @@ INSTANTIATE_TEST_SUITE_P(
     testing_support::ParameterName());
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::golden_test

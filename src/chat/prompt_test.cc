@@ -11,7 +11,7 @@
 #include "src/base/json_out.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::prompt_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -262,4 +262,4 @@ TEST(ChatPrompt, AFamilyWithoutFormatAndTemplateIsRefused) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::prompt_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::template_format_test {
 namespace {
 
 ChatMessage Message(std::string role, std::string content) {
@@ -269,4 +269,4 @@ TEST(Chat, AToolNeedsNoDescription) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::template_format_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/chat_data.h"
 
-namespace latte {
+namespace latte::tool_turns_test {
 namespace {
 
 using jinja::Value;
@@ -121,4 +121,4 @@ TEST_F(ToolTurns, TemplatesOfOthersAreRenderedAsByTheirInterpreter) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::tool_turns_test

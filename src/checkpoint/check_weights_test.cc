@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace latte {
+namespace latte::check_weights_test {
 namespace {
 
 // A file with one tensor 't' of shape [rows, columns]: all zero except for `word` at element `at`.
@@ -107,4 +107,4 @@ TEST(CheckWeights, IntegersAreAlwaysFinite) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::check_weights_test

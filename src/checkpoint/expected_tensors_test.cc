@@ -7,7 +7,7 @@
 
 #include "src/checkpoint/formats/formats.h"
 
-namespace latte {
+namespace latte::expected_tensors_test {
 namespace {
 
 using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
@@ -352,4 +352,4 @@ TEST(ExpectedTensors, TensorsOfOtherToolsNameTheTool) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::expected_tensors_test

@@ -9,7 +9,7 @@
 
 #include "src/checkpoint/config/generation_config.h"
 
-namespace latte {
+namespace latte::model_path_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -245,4 +245,4 @@ TEST_F(HubCache, GenerationDefaults) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::model_path_test

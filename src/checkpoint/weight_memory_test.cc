@@ -9,7 +9,7 @@
 #include "src/checkpoint/formats/formats.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::weight_memory_test {
 namespace {
 
 constexpr int64_t kGb = 1'000'000'000;
@@ -79,4 +79,4 @@ TEST(LargerThanMemory, AdvisesOnlyCopiesThatCanBeMade) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::weight_memory_test

@@ -8,7 +8,7 @@
 #include "src/comm/mpi/mpirun.h"
 #include "src/comm/threads.h"
 
-namespace latte {
+namespace latte::local_ranks_test {
 namespace {
 
 using Ids = std::vector<int>;
@@ -100,4 +100,4 @@ TEST(Mpirun, Words) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::local_ranks_test

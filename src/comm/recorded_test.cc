@@ -8,7 +8,7 @@
 #include "src/comm/collectives_check.h"
 #include "src/comm/threads.h"
 
-namespace latte {
+namespace latte::recorded_test {
 namespace {
 
 TEST(Recorded, DoesWhatTheInnerOneDoes) {
@@ -67,4 +67,4 @@ TEST(Recorded, BytesOfAllToAllMayDiffer) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::recorded_test

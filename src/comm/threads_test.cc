@@ -14,7 +14,7 @@
 #include "src/comm/single.h"
 #include "tests/support/parameter_name.h"
 
-namespace latte {
+namespace latte::threads_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -185,4 +185,4 @@ TEST(LostRank, UnexpectedMessagesAreNotTakenForLaterOnes) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::threads_test

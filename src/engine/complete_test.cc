@@ -8,7 +8,7 @@
 #include "src/engine/engine_core.h"
 #include "src/models/registry.h"
 
-namespace latte {
+namespace latte::complete_test {
 namespace {
 
 // A small checkpoint with random weights, and an engine for sequences of up to 40 computed tokens.
@@ -145,4 +145,4 @@ TEST_F(CompleteTest, ReusesWholePages) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::complete_test

@@ -11,7 +11,7 @@
 #include "src/models/registry.h"
 #include "tests/support/parameter_name.h"
 
-namespace latte {
+namespace latte::determinism_test {
 namespace {
 
 constexpr int64_t kPageTokens = 16;
@@ -146,4 +146,4 @@ INSTANTIATE_TEST_SUITE_P(Models, DeterminismTest,
                          testing_support::LastPartOfPath);
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::determinism_test

@@ -10,7 +10,7 @@
 #include "src/models/registry.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::engine_core_test {
 namespace {
 
 using testing_support::ScratchDir;
@@ -324,4 +324,4 @@ TEST_F(EngineCoreTest, WakeEndsAWait) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::engine_core_test

@@ -12,7 +12,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/traffic.h"
 
-namespace latte {
+namespace latte::engine_faults_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -390,4 +390,4 @@ TEST_F(DiskFaultsTest, SavingSucceedsAgainAfterAFailure) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::engine_faults_test

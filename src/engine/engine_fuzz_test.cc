@@ -5,7 +5,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/traffic.h"
 
-namespace latte {
+namespace latte::engine_fuzz_test {
 namespace {
 
 using testing_support::EngineRun;
@@ -126,4 +126,4 @@ TEST(EngineFuzzTest, OtherLevelsAndModesEndEveryAnswer) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::engine_fuzz_test

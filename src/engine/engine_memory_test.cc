@@ -7,7 +7,7 @@
 #include "tests/support/fake_model.h"
 #include "tests/support/plain_answer.h"
 
-namespace latte {
+namespace latte::engine_memory_test {
 namespace {
 
 using testing_support::AnswerPlainly;
@@ -152,4 +152,4 @@ TEST_F(EngineMemoryTest, WhatTheSinkThrowsReachesTheCaller) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::engine_memory_test

@@ -12,7 +12,7 @@
 #include "tests/support/plain_answer.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::engine_threads_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -291,4 +291,4 @@ TEST(EngineThreadsTest, LoadsFromDiskWake) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::engine_threads_test

@@ -10,7 +10,7 @@
 #include "src/engine/attention_mode.h"
 #include "src/tensor/arithmetic.h"
 
-namespace latte {
+namespace latte::fields_test {
 namespace {
 
 template <class Check>
@@ -145,4 +145,4 @@ TEST(Fields, EveryChoiceOfTheEngineParses) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::fields_test

@@ -4,7 +4,7 @@
 
 #include "src/checkpoint/config/model_config.h"
 
-namespace latte {
+namespace latte::settings_test {
 namespace {
 
 constexpr int64_t kGb = 1'000'000'000;
@@ -184,4 +184,4 @@ TEST(AttentionMode, NamesParseBack) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::settings_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::grammar_rules_test {
 namespace {
 
 TEST(GrammarRulesTest, NamesAreReadBack) {
@@ -56,4 +56,4 @@ TEST(GrammarRulesTest, SchemasThatSayMoreThanIsRead) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::grammar_rules_test

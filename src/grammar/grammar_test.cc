@@ -10,7 +10,7 @@
 #include "src/base/random.h"
 #include "src/grammar/grammar_cache.h"
 
-namespace latte {
+namespace latte::grammar_test {
 namespace {
 
 constexpr int32_t kEnd = 1;
@@ -276,4 +276,4 @@ TEST_F(GrammarTest, RulesOfASchemaArePartOfATag) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::grammar_test

@@ -3,7 +3,7 @@
 
 #include "src/grammar/grammar.h"
 
-namespace latte {
+namespace latte::no_grammar_test {
 namespace {
 
 TEST(NoGrammarTest, EveryUseIsRefused) {
@@ -15,4 +15,4 @@ TEST(NoGrammarTest, EveryUseIsRefused) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::no_grammar_test

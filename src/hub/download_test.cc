@@ -11,7 +11,7 @@
 #include "src/hub/download_worker.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::download_test {
 namespace {
 
 constexpr std::string_view kHub = "https://hub.example";
@@ -21,13 +21,13 @@ constexpr std::string_view kStorage = "https://storage.example";
 struct World {
   std::string content;
   std::mutex mutex;
-  std::vector<HttpRequest> requests;
+  std::vector<HubRequest> requests;
   std::deque<std::function<void(HttpHead*, std::string*)>> changes;  // of answers of the storage
   std::deque<NetError> errors;                                       // before they answer
   bool ranges = true;
 
   bool SentTokenTo(std::string_view origin) {
-    for (const HttpRequest& request : requests)
+    for (const HubRequest& request : requests)
       for (const std::string& header : request.headers)
         if (request.url.starts_with(origin) && header == "Authorization: Bearer hf_x") return true;
     return false;
@@ -38,7 +38,7 @@ class ScriptedHttp final : public Http {
  public:
   explicit ScriptedHttp(World* world) : world_(world) {}
 
-  tl::expected<HttpHead, NetError> Get(const HttpRequest& request, const HttpBody& body) override {
+  tl::expected<HttpHead, NetError> Get(const HubRequest& request, const HttpBody& body) override {
     HttpHead head;
     std::string answer;
     {
@@ -69,7 +69,7 @@ class ScriptedHttp final : public Http {
   }
 
  private:
-  void Answer(const HttpRequest& request, HttpHead* head, std::string* answer) {
+  void Answer(const HubRequest& request, HttpHead* head, std::string* answer) {
     *answer = world_->content;
     head->status = 200;
     for (const std::string& header : request.headers) {
@@ -239,4 +239,4 @@ TEST(KindOfBody, ComparesWhatIsSentWithWhatIsAsked) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::download_test

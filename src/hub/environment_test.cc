@@ -7,7 +7,7 @@
 
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::environment_test {
 namespace {
 
 class Environment : public testing::Test {
@@ -62,4 +62,4 @@ TEST_F(Environment, EndpointCacheAndOffline) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::environment_test

@@ -7,7 +7,7 @@
 #include "src/hub/fault.h"
 #include "src/hub/progress_text.h"
 
-namespace latte {
+namespace latte::hub_get_test {
 namespace {
 
 // Answers requests in turn, with a redirect to each address of `to` and then with 200.
@@ -15,7 +15,7 @@ class Redirects final : public Http {
  public:
   explicit Redirects(std::deque<std::string> to) : to_(std::move(to)) {}
 
-  tl::expected<HttpHead, NetError> Get(const HttpRequest& request, const HttpBody& body) override {
+  tl::expected<HttpHead, NetError> Get(const HubRequest& request, const HttpBody& body) override {
     requests.push_back(request);
     HttpHead head;
     head.status = to_.empty() ? 200 : 302;
@@ -25,7 +25,7 @@ class Redirects final : public Http {
     return head;
   }
 
-  std::vector<HttpRequest> requests;
+  std::vector<HubRequest> requests;
 
  private:
   std::deque<std::string> to_;
@@ -48,7 +48,7 @@ std::string Tokens(std::deque<std::string> to, const HubEnvironment& hub = Hub()
   const auto reply = HubGet(http, hub, hub.endpoint + "/a", {}, kAnyBody);
   if (!reply) return reply.error().message;
   std::string out;
-  for (const HttpRequest& request : http.requests) out += request.headers.empty() ? 'n' : 'y';
+  for (const HubRequest& request : http.requests) out += request.headers.empty() ? 'n' : 'y';
   return out;
 }
 
@@ -159,4 +159,4 @@ TEST(Progress, RateTimeLeftAndWidth) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::hub_get_test

@@ -15,7 +15,7 @@
 #include "src/jinja/json.h"
 #include "tests/support/small_stack.h"
 
-namespace latte::jinja {
+namespace latte::jinja::template_test {
 namespace {
 
 RenderOptions Options() {
@@ -310,4 +310,4 @@ TEST(JinjaJson, RefusesWhatIsNotJson) {
 }
 
 }  // namespace
-}  // namespace latte::jinja
+}  // namespace latte::jinja::template_test

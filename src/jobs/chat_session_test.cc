@@ -5,7 +5,7 @@
 #include "src/engine/engine_core.h"
 #include "src/models/registry.h"
 
-namespace latte {
+namespace latte::chat_session_test {
 namespace {
 
 const std::string kTiny = std::string(LATTE_SOURCE_DIR) + "/models/tiny";
@@ -196,4 +196,4 @@ TEST_F(ChatSessionTest, RefusesSettingsThatCannotHold) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::chat_session_test

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::job_progress_test {
 namespace {
 
 TEST(MeasuredSteps, CountsWhatHasEnded) {
@@ -45,4 +45,4 @@ TEST(MeasuredSteps, NeedNoOneWhoWatches) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::job_progress_test

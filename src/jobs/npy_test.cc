@@ -10,7 +10,7 @@
 #include "src/base/file.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::npy_test {
 namespace {
 
 std::string NpyHead(const std::string& dict) {
@@ -62,4 +62,4 @@ TEST_F(NpyTest, OtherFilesStayArraysToo) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::npy_test

@@ -5,7 +5,7 @@
 #include "src/layers/mlp.h"
 #include "src/layers/norm.h"
 
-namespace latte {
+namespace latte::linear_test {
 namespace {
 
 // A step with nothing in it but scratch memory.
@@ -201,4 +201,4 @@ TEST(RmsNorm, UnitRootMeanSquareTimesWeight) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::linear_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::path_groups_test {
 namespace {
 
 constexpr MlaPath kA = MlaPath::kAbsorbed;
@@ -44,4 +44,4 @@ TEST(PathGroups, EverySequenceIsInOneGroupWithItsNeighboursOfThatPath) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::path_groups_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::ranks_test {
 namespace {
 
 TEST(ExpertExchange, IsReadFromItsName) {
@@ -17,4 +17,4 @@ TEST(ExpertExchange, IsReadFromItsName) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::ranks_test

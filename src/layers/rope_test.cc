@@ -6,7 +6,7 @@
 
 #include "src/base/file.h"
 
-namespace latte {
+namespace latte::rope_test {
 namespace {
 
 Json Goldens() {
@@ -87,4 +87,4 @@ TEST(Rope, FrequenciesForTheOpAreRoundedOnce) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::rope_test

@@ -6,7 +6,7 @@
 
 #include "src/checkpoint/safetensors/safetensors.h"
 
-namespace latte {
+namespace latte::decoder_layer_test {
 namespace {
 
 // Four ranks in two groups: rank 1 of the first group, or the third of all.
@@ -61,4 +61,4 @@ TEST_F(DecoderLayerTest, EverythingElseIsSharedByTheGroup) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::decoder_layer_test

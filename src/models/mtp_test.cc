@@ -10,7 +10,7 @@
 #include "src/models/registry.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::mtp_test {
 namespace {
 
 // A checkpoint with two drafting layers, whose config says `layers`.
@@ -61,4 +61,4 @@ TEST_F(MtpTest, ALayerThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::mtp_test

@@ -13,7 +13,7 @@
 #include "src/models/weight_loader.h"
 #include "tests/support/parameter_name.h"
 
-namespace latte {
+namespace latte::weight_formats_test {
 namespace {
 
 constexpr int64_t kN = 24;
@@ -296,4 +296,4 @@ INSTANTIATE_TEST_SUITE_P(Layouts, WeightFormats, testing::ValuesIn(kLayouts),
                          testing_support::ParameterName());
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::weight_formats_test

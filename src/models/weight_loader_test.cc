@@ -15,7 +15,7 @@
 #include "src/tensor/dtype.h"
 #include "tests/support/parameter_name.h"
 
-namespace latte {
+namespace latte::weight_loader_test {
 namespace {
 
 constexpr int64_t kRows = 12;
@@ -279,4 +279,4 @@ INSTANTIATE_TEST_SUITE_P(Formats, WeightLoaderTest, testing::ValuesIn(kFormats),
                          testing_support::ParameterName());
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::weight_loader_test

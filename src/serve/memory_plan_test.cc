@@ -4,7 +4,7 @@
 
 #include "src/base/json.h"
 
-namespace latte {
+namespace latte::memory_plan_test {
 namespace {
 
 MemoryPlan Plan() {
@@ -89,4 +89,4 @@ TEST(MemoryPlan, JsonIsOneObject) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::memory_plan_test

@@ -8,7 +8,7 @@
 
 #include "src/base/fields/fields.h"
 
-namespace latte {
+namespace latte::options_test {
 namespace {
 
 std::string ErrorOf(const ServeOptions& options) {
@@ -70,4 +70,4 @@ TEST(ServeOptions, NamesAndVariablesDifferFromTheEngines) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::options_test

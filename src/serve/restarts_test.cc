@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::restarts_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -47,4 +47,4 @@ TEST(Restarts, AStopEndsTheWait) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::restarts_test

@@ -23,7 +23,7 @@
 #include "tests/support/raw_client.h"
 #include "tests/support/sanitizers.h"
 
-namespace latte {
+namespace latte::server_test {
 namespace {
 
 using testing_support::RawClient;
@@ -461,4 +461,4 @@ TEST(Server, ALackOfMemoryWhileEventsAreDelivered) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::server_test

@@ -12,7 +12,7 @@
 #include "src/tensor/transfer.h"
 #include "src/tensor/workspace.h"
 
-namespace latte {
+namespace latte::tensor_test {
 namespace {
 
 TEST(DType, BF16RoundsToNearestEvenAndKeepsSpecials) {
@@ -230,4 +230,4 @@ TEST(Device, GivesZeroedAlignedMemoryOrNone) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::tensor_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::bpe_test {
 namespace {
 
 std::array<int32_t, 256> Bytes() {
@@ -113,4 +113,4 @@ TEST(Bpe, OneLongPieceTakesAboutLinearTime) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::bpe_test

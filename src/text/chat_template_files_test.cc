@@ -11,7 +11,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::chat_template_files_test {
 namespace {
 
 ChatTemplate Read(const std::string& value) {
@@ -128,4 +128,4 @@ TEST_F(ChatTemplateFolder, OneOfNoUseFailsChatsOnly) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::chat_template_files_test

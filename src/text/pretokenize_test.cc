@@ -6,7 +6,7 @@
 #include "src/text/pretokenize_json.h"
 #include "src/text/unicode/byte_level.h"
 
-namespace latte {
+namespace latte::pretokenize_test {
 namespace {
 
 using Pieces = std::vector<std::string>;
@@ -104,4 +104,4 @@ TEST(PreTokenizer, MatchesHuggingFaceOnEveryBehaviorAndConstruct) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::pretokenize_test

@@ -14,7 +14,7 @@
 #include "tests/support/golden_strings.h"
 #include "tests/support/parameter_name.h"
 
-namespace latte {
+namespace latte::tokenizer_golden_test {
 namespace {
 
 const std::string kData = std::string(LATTE_SOURCE_DIR) + "/tests/data/tokenizer/";
@@ -195,4 +195,4 @@ TEST(DeepSeekV3Tokenizer, KnowsItsIdsAndItsTemplate) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::tokenizer_golden_test

@@ -7,7 +7,7 @@
 #include "src/base/json_out.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::tokenizer_json_test {
 namespace {
 
 using Change = std::function<void(JsonOut&)>;
@@ -240,4 +240,4 @@ TEST(TokenizerConfig, WrongTypesAreNamed) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::tokenizer_json_test

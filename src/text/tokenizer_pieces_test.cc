@@ -10,7 +10,7 @@
 #include "tests/support/parameter_name.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::tokenizer_pieces_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -219,4 +219,4 @@ TEST(EncodePieces, ALongMessageCannotBreakTheMarkAfterIt) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::tokenizer_pieces_test

@@ -12,7 +12,7 @@
 #include "tests/support/golden_strings.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::tokenizer_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -278,4 +278,4 @@ TEST(StreamDecoder, PiecesAreValidAndAddUp) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::tokenizer_test

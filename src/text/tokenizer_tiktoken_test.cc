@@ -12,7 +12,7 @@
 #include "src/base/json_out.h"
 #include "src/text/tokenizer.h"
 
-namespace latte {
+namespace latte::tokenizer_tiktoken_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -319,4 +319,4 @@ TEST(TiktokenChunks, TextsAreCutEvery400000Characters) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::tokenizer_tiktoken_test

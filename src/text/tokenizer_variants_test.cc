@@ -7,7 +7,7 @@
 #include "src/text/tokenizer.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::tokenizer_variants_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -212,4 +212,4 @@ TEST(TokenizerRoles, ATokenThatTheVocabularyLacksIsMissedWhereItIsNeeded) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::tokenizer_variants_test

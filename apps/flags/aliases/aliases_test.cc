@@ -9,7 +9,7 @@
 #include "apps/flags/aliases/rewrite.h"
 #include "apps/flags/aliases/test_program.h"
 
-namespace latte {
+namespace latte::aliases_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -114,4 +114,4 @@ TEST(Aliases, ThePageHasARowForEach) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::aliases_test

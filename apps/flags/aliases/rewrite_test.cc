@@ -4,7 +4,7 @@
 
 #include "apps/flags/aliases/test_program.h"
 
-namespace latte {
+namespace latte::rewrite_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -192,4 +192,4 @@ TEST(Rewrite, OneModel) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::rewrite_test

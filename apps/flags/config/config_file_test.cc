@@ -6,7 +6,7 @@
 
 #include "src/base/fields/fields.h"
 
-namespace latte {
+namespace latte::config_file_test {
 namespace {
 
 // Two tables, one field of each type.
@@ -145,4 +145,4 @@ TEST(ConfigFile, QuotedTextIsReadBack) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::config_file_test

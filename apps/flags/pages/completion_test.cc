@@ -11,7 +11,7 @@
 
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::completion_test {
 namespace {
 
 constexpr const char* kOdd = R"(it's [odd]: \'a\' "b" \ $HOME `c` * ; & | < > (d) {e} #)";
@@ -82,4 +82,4 @@ TEST(Completion, BashCompletesCommandsOfHelp) {
 TEST(Completion, AnotherShellIsRefused) { EXPECT_FALSE(CompletionScript("tcsh", OddProgram())); }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::completion_test

@@ -6,7 +6,7 @@
 #include "tests/support/property.h"
 #include "tests/support/transcripts.h"
 
-namespace latte {
+namespace latte::tool_call_parser_test {
 namespace {
 
 using testing_support::AddEvents;
@@ -157,4 +157,4 @@ TEST(FindToolFormat, FollowsTheTemplateAndElseTheChatFormat) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::tool_call_parser_test

@@ -10,7 +10,7 @@
 #include "src/grammar/grammar.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::tool_grammar_test {
 namespace {
 
 constexpr ToolFormat kFormats[] = {ToolFormat::kDeepseekV3, ToolFormat::kDeepseekV31,
@@ -241,4 +241,4 @@ INSTANTIATE_TEST_SUITE_P(Marks, ToolGrammarTest, testing::Values(true, false),
                          [](const auto& i) { return i.param ? "AreTokens" : "AreText"; });
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::tool_grammar_test

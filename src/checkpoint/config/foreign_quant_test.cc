@@ -8,7 +8,7 @@
 #include "src/checkpoint/config/model_config.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::foreign_quant_test {
 namespace {
 
 Status Check(const std::string& config) {
@@ -99,4 +99,4 @@ TEST(ForeignQuant, AFolderForLlamaCppIsToldByItsFile) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::foreign_quant_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::generation_config_test {
 namespace {
 
 class GenerationConfig : public testing::Test {
@@ -88,4 +88,4 @@ TEST_F(GenerationConfig, WhatIsOutOfRangeIsBlamedOnTheFileAndItsKey) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::generation_config_test

@@ -6,7 +6,7 @@
 #include "src/base/json_out.h"
 #include "src/checkpoint/config/model_config.h"
 
-namespace latte {
+namespace latte::model_config_refusals_test {
 namespace {
 
 bool Contains(const std::string& text, const std::string& part) {
@@ -390,4 +390,4 @@ TEST(ModelConfigRefusals, Fp8BlockSizesAreChecked) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::model_config_refusals_test

@@ -7,7 +7,7 @@
 #include "src/base/json_out.h"
 #include "src/checkpoint/formats/formats.h"
 
-namespace latte {
+namespace latte::model_config_test {
 namespace {
 
 using Ids = std::vector<int64_t>;
@@ -508,4 +508,4 @@ TEST(Rope, YarnDefaultsAreThoseOfDeepseek) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::model_config_test

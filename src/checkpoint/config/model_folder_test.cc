@@ -11,7 +11,7 @@
 #include "src/checkpoint/config/model_config.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::model_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -136,4 +136,4 @@ TEST_F(ModelFolder, C18_WhatIsNoConfigIsCorrupt) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::model_folder_test

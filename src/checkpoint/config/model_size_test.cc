@@ -7,7 +7,7 @@
 
 #include "src/checkpoint/expected_tensors.h"
 
-namespace latte {
+namespace latte::model_size_test {
 namespace {
 
 ModelConfig Published(const std::string& name) {
@@ -144,4 +144,4 @@ TEST(ModelSize, GqaHasNoMoreHeadsThanTheModel) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::model_size_test

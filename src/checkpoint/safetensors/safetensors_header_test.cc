@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::safetensors_header_test {
 namespace {
 
 bool Contains(const std::string& text, const std::string& part) {
@@ -231,4 +231,4 @@ TEST(SafetensorsHeader, F32_EveryTruncationIsRefused) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::safetensors_header_test

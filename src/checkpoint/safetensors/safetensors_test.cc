@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace latte {
+namespace latte::safetensors_test {
 namespace {
 
 bool Contains(const std::string& text, const std::string& part) {
@@ -342,4 +342,4 @@ TEST(ToDType, KnowsWhatLatteComputesWithAndNamesItOtherwise) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::safetensors_test

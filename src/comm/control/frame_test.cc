@@ -7,7 +7,7 @@
 
 #include "src/comm/control/messages.h"
 
-namespace latte {
+namespace latte::frame_test {
 namespace {
 
 const std::string kTwo = FrameBytes(FrameType::kHeartbeat, std::string("\x05\0\0\0\0\0\0\0", 8)) +
@@ -91,4 +91,4 @@ TEST(Lost, KeepsRankAndTextAndDoubtsOtherRanks) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::frame_test

@@ -24,7 +24,7 @@
 #include "src/comm/control/secret.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::front_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -399,4 +399,4 @@ TEST(Control, AddressesAreChecked) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::front_test

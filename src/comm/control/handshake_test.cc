@@ -6,7 +6,7 @@
 
 #include "src/comm/control/secret.h"
 
-namespace latte {
+namespace latte::handshake_test {
 namespace {
 
 const std::string kSecret(32, 's');
@@ -144,4 +144,4 @@ TEST(Handshake, AnotherVersionOfTheFrontIsNamed) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::handshake_test

@@ -13,7 +13,7 @@
 
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::processes_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -108,4 +108,4 @@ TEST(Processes, OrphansEndToo) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::processes_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::mpi_test {
 namespace {
 
 // The text of the error; these machines need no MPI.
@@ -40,4 +40,4 @@ TEST(ConnectMpi, AnotherLibraryIsNoModule) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::mpi_test

@@ -8,7 +8,7 @@
 #include "src/base/json.h"
 #include "src/grammar/grammar.h"
 
-namespace latte {
+namespace latte::engine_grammar_test {
 namespace {
 
 constexpr const char* kPerson =
@@ -249,4 +249,4 @@ TEST_F(EngineGrammarTest, ARequestIsCancelledWhileItsGrammarIsCompiled) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::engine_grammar_test

@@ -8,7 +8,7 @@
 #include "src/text/unicode/unicode.h"
 #include "tests/support/tiny_tokenizer.h"
 
-namespace latte {
+namespace latte::answer_text_test {
 namespace {
 
 // Byte b has id b; 256: "ab", 257: "ba", 258: "abab", 259: "é"; special: 260 "<end>", 261
@@ -223,4 +223,4 @@ RC_GTEST_PROP(AnswerText, TheLeastTokensMoveTheFirstEnd, ()) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::answer_text_test

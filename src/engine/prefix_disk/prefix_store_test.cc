@@ -19,7 +19,7 @@
 #include "src/engine/prefix_disk/cache_folder.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::prefix_store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -436,4 +436,4 @@ TEST(PrefixIndex, CountsBytesAndOrdersByUse) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::prefix_store_test

@@ -4,7 +4,7 @@
 
 #include "src/base/random.h"
 
-namespace latte {
+namespace latte::engine_messages_test {
 namespace {
 
 Request FullRequest() {
@@ -149,4 +149,4 @@ TEST(EngineMessages, ABrokenMessageFails) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::engine_messages_test

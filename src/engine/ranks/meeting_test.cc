@@ -8,7 +8,7 @@
 #include "src/comm/threads.h"
 #include "src/engine/ranks/messages.h"
 
-namespace latte {
+namespace latte::meeting_test {
 namespace {
 
 constexpr WantedCall kEnd = {};
@@ -78,4 +78,4 @@ TEST(Messages, OfAnyLengthReachTheOthersAndRankZero) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::meeting_test

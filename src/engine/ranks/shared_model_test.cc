@@ -17,7 +17,7 @@
 #include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::shared_model_test {
 namespace {
 
 using testing_support::EngineRun;
@@ -217,4 +217,4 @@ INSTANTIATE_TEST_SUITE_P(Models, SharedModelTest, testing::ValuesIn(kCases),
                          testing_support::ParameterName());
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::shared_model_test

@@ -5,7 +5,7 @@
 #include "src/base/random.h"
 #include "src/engine/ranks/group_settings.h"
 
-namespace latte {
+namespace latte::step_call_test {
 namespace {
 
 // A call with every list, whose memory it owns.
@@ -128,4 +128,4 @@ TEST(GroupSettings, ExpandedKeysNeedAHeadOnEveryRank) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::step_call_test

@@ -11,7 +11,7 @@
 
 #include "src/engine/create_engine.h"
 
-namespace latte {
+namespace latte::remote_engine_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -517,4 +517,4 @@ TEST(RemoteEngine, TheSocketIsThereOnlyUntilRanksHaveJoined) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::remote_engine_test

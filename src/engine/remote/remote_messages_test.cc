@@ -4,7 +4,7 @@
 
 #include "src/base/random.h"
 
-namespace latte {
+namespace latte::remote_messages_test {
 namespace {
 
 FrontMessage Submit() {
@@ -93,4 +93,4 @@ TEST(RemoteMessages, NoBytesCrashTheReaders) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::remote_messages_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::request_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -106,4 +106,4 @@ TEST(FinishReason, EveryOneHasItsName) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::request_test

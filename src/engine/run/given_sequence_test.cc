@@ -6,7 +6,7 @@
 
 #include "src/models/registry.h"
 
-namespace latte {
+namespace latte::given_sequence_test {
 namespace {
 
 // A small checkpoint with random weights; sequences of up to 40 tokens.
@@ -113,4 +113,4 @@ TEST_F(GivenSequenceTest, AutoTakesTheCheaperPathOfTheWholePrompt) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::given_sequence_test

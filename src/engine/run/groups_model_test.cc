@@ -17,7 +17,7 @@
 #include "tests/support/avx2_machine.h"
 #include "tests/support/parameter_name.h"
 
-namespace latte {
+namespace latte::groups_model_test {
 namespace {
 
 using testing_support::MachineWithAvx2;
@@ -311,4 +311,4 @@ INSTANTIATE_TEST_SUITE_P(Models, GroupsModelTest, testing::ValuesIn(kCases),
                          testing_support::ParameterName());
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::groups_model_test

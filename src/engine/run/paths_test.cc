@@ -14,7 +14,7 @@
 #include "src/models/registry.h"
 #include "tests/support/parameter_name.h"
 
-namespace latte {
+namespace latte::paths_test {
 namespace {
 
 constexpr int64_t kPageTokens = 16;
@@ -189,4 +189,4 @@ INSTANTIATE_TEST_SUITE_P(Models, PathsTest, testing::Values("v32_sparse", "glm5"
                          testing_support::ParameterName());
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::paths_test

@@ -5,7 +5,7 @@
 #include "src/layers/mla/mla.h"
 #include "src/models/registry.h"
 
-namespace latte {
+namespace latte::runner_test {
 namespace {
 
 // Select runs once for each op and shape of a step, however many layers ask. The next step selects anew.
@@ -39,4 +39,4 @@ TEST(Runner, AStepSelectsOncePerOpAndShape) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::runner_test

@@ -15,7 +15,7 @@
 #include "src/engine/sampling/token_weights.h"
 #include "src/kernels/cpu/targets.h"
 
-namespace latte {
+namespace latte::sampler_plain_test {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -322,4 +322,4 @@ RC_GTEST_PROP(SamplerProperty, AnyRowGivesATokenOrAnError, ()) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::sampler_plain_test

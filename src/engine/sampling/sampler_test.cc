@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::sampler_test {
 namespace {
 
 const Machine& TestMachine() {
@@ -191,4 +191,4 @@ TEST(Sampler, DrawsStayWhatTheyWere) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::sampler_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/scheduler_trace.h"
 
-namespace latte {
+namespace latte::scheduler_drafts_test {
 namespace {
 
 using testing_support::Own;
@@ -124,4 +124,4 @@ TEST(SchedulerDrafts, APageOfAcceptedOnesIsFoundEvenIfTheAnswerEndsThere) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::scheduler_drafts_test

@@ -4,7 +4,7 @@
 
 #include "tests/support/schedule_run.h"
 
-namespace latte {
+namespace latte::scheduler_property_test {
 namespace {
 
 using testing_support::ScheduleCounts;
@@ -41,4 +41,4 @@ TEST(SchedulerProperty, RandomSchedules) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::scheduler_property_test

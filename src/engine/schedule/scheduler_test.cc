@@ -10,7 +10,7 @@
 
 #include "tests/support/scheduler_trace.h"
 
-namespace latte {
+namespace latte::scheduler_test {
 namespace {
 
 using testing_support::operator+;
@@ -429,4 +429,4 @@ TEST(Scheduler, RemovalFreesEverythingAtEveryPoint) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::scheduler_test

@@ -8,7 +8,7 @@
 #include "src/engine/engine_core.h"
 #include "src/models/registry.h"
 
-namespace latte {
+namespace latte::accepted_run_test {
 namespace {
 
 class AcceptedRunTest : public testing::Test {
@@ -197,4 +197,4 @@ TEST_F(AcceptedRunTest, SampledTokensHaveTheProbabilitiesOfTheModel) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::accepted_run_test

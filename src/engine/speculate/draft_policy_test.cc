@@ -4,7 +4,7 @@
 
 #include "src/base/random.h"
 
-namespace latte {
+namespace latte::draft_policy_test {
 namespace {
 
 Settings Auto() {
@@ -148,4 +148,4 @@ TEST(DraftPolicy, ManySequencesMakeRowsDear) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::draft_policy_test

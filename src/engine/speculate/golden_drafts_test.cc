@@ -9,7 +9,7 @@
 #include "src/models/registry.h"
 #include "tests/support/parameter_name.h"
 
-namespace latte {
+namespace latte::golden_drafts_test {
 namespace {
 
 // A model that remembers the likeliest tokens of drafts.
@@ -117,4 +117,4 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenDraftsTest,
                          testing_support::ParameterName());
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::golden_drafts_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::lookup_drafter_test {
 namespace {
 
 using Tokens = std::vector<int32_t>;
@@ -30,4 +30,4 @@ TEST(LookUp, NothingWhereTwoTokensOccurOnce) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::lookup_drafter_test

@@ -12,7 +12,7 @@
 #include "src/models/registry.h"
 #include "tests/support/parameter_name.h"
 
-namespace latte {
+namespace latte::mtp_drafter_test {
 namespace {
 
 constexpr int64_t kPageTokens = 16;
@@ -272,4 +272,4 @@ INSTANTIATE_TEST_SUITE_P(Models, MtpDrafterTest,
                          testing_support::LastPartOfPath);
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::mtp_drafter_test

@@ -11,7 +11,7 @@
 #include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::speculation_test {
 namespace {
 
 constexpr int64_t kPageTokens = 16;
@@ -250,4 +250,4 @@ INSTANTIATE_TEST_SUITE_P(Models, SpeculationTest,
                          testing_support::LastPartOfPath);
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::speculation_test

@@ -13,7 +13,7 @@
 #include "src/http/client/client.h"
 #include "src/http/server.h"
 
-namespace latte {
+namespace latte::client_server_test {
 namespace {
 
 class Folder {
@@ -100,7 +100,7 @@ class Running {
 };
 
 Result<HttpResponse> Echo(const std::string& url, const HttpClientOptions& options) {
-  LATTE_ASSIGN_OR_RETURN(const Url parsed, ParseUrl(url));
+  LATTE_ASSIGN_OR_RETURN(const HttpUrl parsed, ParseUrl(url));
   LATTE_ASSIGN_OR_RETURN(const auto client, HttpClient::Create(parsed, options));
   LATTE_RETURN_IF_ERROR(Fetch(*client, {.method = "POST", .path = "/", .body = "first"}));
   Result<HttpResponse> second =
@@ -176,4 +176,4 @@ TEST(HttpClientAndServer, ManyStreamsAtOnce) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::client_server_test

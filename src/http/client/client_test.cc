@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace latte {
+namespace latte::client_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -414,4 +414,4 @@ TEST(HttpClient, MissingCertificates) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::client_test

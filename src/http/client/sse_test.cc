@@ -6,7 +6,7 @@
 
 #include "src/base/random.h"
 
-namespace latte {
+namespace latte::sse_test {
 namespace {
 
 struct Collected {
@@ -97,4 +97,4 @@ TEST(Sse, AnyCuttingGivesTheSameEvents) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::sse_test

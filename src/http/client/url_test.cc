@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::url_test {
 namespace {
 
 TEST(Url, Parts) {
-  const Result<Url> url = ParseUrl("HTTP://Example.org:8000/prefix/v1/");
+  const Result<HttpUrl> url = ParseUrl("HTTP://Example.org:8000/prefix/v1/");
   ASSERT_TRUE(url) << url.error().message;
-  EXPECT_EQ(url->scheme, Url::Scheme::kHttp);
+  EXPECT_EQ(url->scheme, HttpUrl::Scheme::kHttp);
   EXPECT_EQ(url->host, "Example.org");
   EXPECT_EQ(url->port, 8000);
   EXPECT_EQ(url->path, "/prefix/v1");
@@ -25,7 +25,7 @@ TEST(Url, UsualPorts) {
 }
 
 TEST(Url, Version6) {
-  const Result<Url> url = ParseUrl("https://[::1]:8443/v1");
+  const Result<HttpUrl> url = ParseUrl("https://[::1]:8443/v1");
   ASSERT_TRUE(url) << url.error().message;
   EXPECT_EQ(url->host, "::1");
   EXPECT_EQ(url->port, 8443);
@@ -34,9 +34,9 @@ TEST(Url, Version6) {
 }
 
 TEST(Url, UnixSocket) {
-  const Result<Url> url = ParseUrl("unix:/run/a b.sock");
+  const Result<HttpUrl> url = ParseUrl("unix:/run/a b.sock");
   ASSERT_TRUE(url) << url.error().message;
-  EXPECT_EQ(url->scheme, Url::Scheme::kUnix);
+  EXPECT_EQ(url->scheme, HttpUrl::Scheme::kUnix);
   EXPECT_EQ(url->socket, "/run/a b.sock");
   EXPECT_EQ(url->Authority(), "localhost");
   EXPECT_EQ(url->Origin(), "unix:/run/a b.sock");
@@ -84,7 +84,7 @@ TEST(Url, Refused) {
       {"http://" + std::string(5000, 'a'), "4096"},
   };
   for (const Case& c : cases) {
-    const Result<Url> url = ParseUrl(c.text);
+    const Result<HttpUrl> url = ParseUrl(c.text);
     ASSERT_FALSE(url) << c.text;
     EXPECT_EQ(url.error().code, Code::kInvalidArgument);
     EXPECT_NE(url.error().message.find(c.why), std::string::npos) << url.error().message;
@@ -92,4 +92,4 @@ TEST(Url, Refused) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::url_test

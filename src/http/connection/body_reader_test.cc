@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::body_reader_test {
 namespace {
 
 constexpr uint64_t kMost = 100;
@@ -83,4 +83,4 @@ TEST(HttpBody, ChunksThatAreTooLarge) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::body_reader_test

@@ -15,7 +15,7 @@
 #include "tests/support/raw_client.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::clients_test {
 namespace {
 
 using testing_support::HttpServerRun;
@@ -332,4 +332,4 @@ TEST(HttpChurn, NothingIsLeft) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::clients_test

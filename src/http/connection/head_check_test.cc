@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::head_check_test {
 namespace {
 
 struct Head {
@@ -230,4 +230,4 @@ TEST(HttpHead, CutAnywhere) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::head_check_test

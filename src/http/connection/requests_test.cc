@@ -12,7 +12,7 @@
 #include "tests/support/http_server_run.h"
 #include "tests/support/raw_client.h"
 
-namespace latte {
+namespace latte::requests_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -293,4 +293,4 @@ TEST(HttpRequests, PostedWorkThatLacksMemory) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::requests_test

@@ -22,7 +22,7 @@
 #include "tests/support/raw_client.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::sockets_test {
 namespace {
 
 using testing_support::HttpServerRun;
@@ -287,4 +287,4 @@ TEST_F(HttpSockets, Signals) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::sockets_test

@@ -17,7 +17,7 @@
 #include "tests/support/raw_client.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::tls_test {
 namespace {
 
 using testing_support::HttpServerRun;
@@ -190,4 +190,4 @@ TEST_F(HttpTls, AKeyWithAPassword) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::tls_test

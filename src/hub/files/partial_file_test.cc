@@ -10,7 +10,7 @@
 #include "src/hub/files/snapshot.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::partial_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,4 +157,4 @@ TEST_F(Partial, ASnapshotLinksToBlobs) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::partial_file_test

@@ -2,7 +2,7 @@
 
 #include "src/hub/net/url.h"
 
-namespace latte {
+namespace latte::curl_url_test {
 namespace {
 
 TEST(Url, OriginsCompareSchemeHostAndPort) {
@@ -35,4 +35,4 @@ TEST(Url, EscapesWhatIsNoPlainCharacter) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::curl_url_test

@@ -5,7 +5,7 @@
 
 #include "src/hub/repo/selection.h"
 
-namespace latte {
+namespace latte::listing_test {
 namespace {
 
 const std::string kCommit(40, 'a');
@@ -111,4 +111,4 @@ TEST(Selection, ARepositoryWithoutSafetensorsSaysWhatItHas) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::listing_test

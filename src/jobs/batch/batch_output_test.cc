@@ -11,7 +11,7 @@
 #include "src/jobs/batch/batch_line.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::batch_output_test {
 namespace {
 
 bool Anything(const std::string& id) { return id != "unknown"; }
@@ -157,4 +157,4 @@ TEST(BatchLine, EveryMemberIsChecked) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::batch_output_test

@@ -10,7 +10,7 @@
 #include "tests/support/fake_engine.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::batch_test {
 namespace {
 
 using testing_support::FakeEngine;
@@ -223,4 +223,4 @@ TEST_F(BatchTest, AnEngineThatBreaksEndsTheRunAndKeepsWhatIsDone) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::batch_test

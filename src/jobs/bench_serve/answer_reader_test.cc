@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::answer_reader_test {
 namespace {
 
 ServeRecord Read(int status, const std::string& type, const std::vector<std::string>& pieces) {
@@ -97,4 +97,4 @@ TEST(AnswerReader, Errors) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::answer_reader_test

@@ -4,7 +4,7 @@
 
 #include "src/base/json_out.h"
 
-namespace latte {
+namespace latte::report_test {
 namespace {
 
 // Sent at `start`; its first text comes after `first` seconds, others every `gap` seconds.
@@ -130,4 +130,4 @@ TEST(ServeReport, NothingAtAll) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::report_test

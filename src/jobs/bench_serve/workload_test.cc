@@ -7,7 +7,7 @@
 
 #include "src/base/json.h"
 
-namespace latte {
+namespace latte::workload_test {
 namespace {
 
 BenchServeOptions Options() {
@@ -121,4 +121,4 @@ TEST(BenchServeOptions, Texts) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::workload_test

@@ -9,7 +9,7 @@
 #include "src/base/file.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::checkpoint_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -115,4 +115,4 @@ TEST_F(CheckpointFolderTest, NamesThatAreNoFolder) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::checkpoint_folder_test

@@ -11,7 +11,7 @@
 #include "src/base/file.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::staging_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -126,4 +126,4 @@ TEST_F(StagingFolderTest, OnlyFilesThatAMarkerListsGoFromAnOldCopy) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::staging_folder_test

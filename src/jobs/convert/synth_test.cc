@@ -16,7 +16,7 @@
 #include "src/jobs/score.h"
 #include "src/models/registry.h"
 
-namespace latte {
+namespace latte::synth_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -297,4 +297,4 @@ TEST_F(SynthTest, ATemporaryOneGoesWithItsObject) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::synth_test

@@ -8,7 +8,7 @@
 
 #include "src/text/tokenizer.h"
 
-namespace latte {
+namespace latte::synth_tokenizer_test {
 namespace {
 
 Tokenizer Load(int64_t vocab, int64_t bos, int64_t eos) {
@@ -56,4 +56,4 @@ TEST(SynthTokenizer, AVocabularyThatIsTooSmallOrTooLargeHasNone) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::synth_tokenizer_test

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::eval_questions_test {
 namespace {
 
 class EvalQuestionsTest : public testing::Test {
@@ -170,4 +170,4 @@ TEST_F(EvalQuestionsTest, RecallNeedsAsManyNamesAsKeys) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::eval_questions_test

@@ -9,7 +9,7 @@
 #include "src/base/json_out.h"
 #include "src/models/registry.h"
 
-namespace latte {
+namespace latte::eval_test {
 namespace {
 
 // A story of tiny's grammar, with the opening that eval uses.
@@ -245,4 +245,4 @@ TEST(EvalReport, JsonAndTable) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::eval_test

@@ -10,7 +10,7 @@
 #include "src/text/tokenizer.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::mtp_acceptance_test {
 namespace {
 
 const std::string kTiny = std::string(LATTE_SOURCE_DIR) + "/models/tiny";
@@ -99,4 +99,4 @@ TEST_F(MtpAcceptanceTest, RefusesWhatItCannotMeasure) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::mtp_acceptance_test

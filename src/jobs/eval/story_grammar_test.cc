@@ -6,7 +6,7 @@
 
 #include "src/base/file.h"
 
-namespace latte {
+namespace latte::story_grammar_test {
 namespace {
 
 const std::string kSource = LATTE_SOURCE_DIR;
@@ -214,4 +214,4 @@ TEST(StoryGrammar, AnAmbiguousTextIsRefusedAfterABoundedAmountOfWork) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::story_grammar_test

@@ -6,7 +6,7 @@
 
 #include "src/base/json_out.h"
 
-namespace latte {
+namespace latte::record_table_test {
 namespace {
 
 size_t Columns(const std::string& line) {
@@ -96,4 +96,4 @@ TEST(RecordTable, NothingOfALongTextIsLost) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::record_table_test

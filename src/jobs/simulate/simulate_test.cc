@@ -7,7 +7,7 @@
 
 #include "src/base/json_out.h"
 
-namespace latte {
+namespace latte::simulate_test {
 namespace {
 
 // A step costs 1 s, and 0.1 s per token for the first 16 tokens.
@@ -136,4 +136,4 @@ TEST_F(SimulateTest, TooFewPagesPreemptAndEveryAnswerIsWhole) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::simulate_test

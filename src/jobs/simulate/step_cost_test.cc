@@ -7,7 +7,7 @@
 #include "src/base/json_out.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::step_cost_test {
 namespace {
 
 MoeDims Moe() {
@@ -162,4 +162,4 @@ TEST_F(CostFile, RefusesOthersAndBrokenOnes) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::step_cost_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::trace_test {
 namespace {
 
 constexpr TraceLimits kLimits = {.vocab = 100, .max_tokens = 1000};
@@ -113,4 +113,4 @@ TEST_F(TraceFile, WhatIsWrongIsNamedWithItsLineAndKey) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::trace_test

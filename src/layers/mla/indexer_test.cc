@@ -11,7 +11,7 @@
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
 
-namespace latte {
+namespace latte::indexer_test {
 namespace {
 
 constexpr int64_t kD = 48, kCq = 24, kTokens = 300, kPageTokens = 16;
@@ -117,4 +117,4 @@ TEST(HadamardMatrix, RowsAreOrthogonalAndOfOneLength) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::indexer_test

@@ -10,7 +10,7 @@
 #include "src/kernels/cpu/targets.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::path_cost_test {
 namespace {
 
 MlaDims V3Dims() {
@@ -308,4 +308,4 @@ TEST(Rates, EveryInstructionSetHasTypicalOnes) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::path_cost_test

@@ -8,7 +8,7 @@
 #include "src/kernels/machine.h"
 #include "src/layers/mla/mla.h"
 
-namespace latte {
+namespace latte::query_temperature_test {
 namespace {
 
 constexpr MlaDims kDims = {.d = 12, .h = 3, .cq = 8, .c = 8, .n = 5, .r = 4, .v = 6};
@@ -124,4 +124,4 @@ INSTANTIATE_TEST_SUITE_P(Paths, QueryTemperature,
                          [](const auto& path) { return std::string(Name(path.param)); });
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::query_temperature_test

@@ -9,7 +9,7 @@
 #include "src/comm/threads.h"
 #include "src/kernels/machine.h"
 
-namespace latte {
+namespace latte::exchange_test {
 namespace {
 
 using Counts = std::vector<int64_t>;
@@ -217,4 +217,4 @@ TEST_F(ExchangeTest, BytesOfEachForm) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::exchange_test

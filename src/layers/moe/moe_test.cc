@@ -4,7 +4,7 @@
 
 #include "src/kernels/machine.h"
 
-namespace latte {
+namespace latte::moe_test {
 namespace {
 
 constexpr int64_t kWidth = 2;  // of x and inside
@@ -67,4 +67,4 @@ TEST(Moe, ExpertsWhoseDownProjectionsDifferGiveWhatEachGivesAlone) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::moe_test

@@ -4,7 +4,7 @@
 
 #include "src/serve/front/routes.h"
 
-namespace latte {
+namespace latte::access_test {
 namespace {
 
 HttpRequest Request(std::vector<std::pair<std::string, std::string>> fields) {
@@ -182,4 +182,4 @@ TEST(Routes, WhatNeedsNoKey) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::access_test

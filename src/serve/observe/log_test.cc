@@ -14,7 +14,7 @@
 #include "src/base/json.h"
 #include "src/serve/observe/log_text.h"
 
-namespace latte {
+namespace latte::log_test {
 namespace {
 
 std::string Escaped(std::string_view text, size_t most_bytes = 1000) {
@@ -248,4 +248,4 @@ TEST(Log, TakesLinesOfManyThreads) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::log_test

@@ -14,7 +14,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 
-namespace latte {
+namespace latte::metrics_test {
 namespace {
 
 constexpr std::string_view kModel = R"({engine="0",model_name="tiny"})";
@@ -365,4 +365,4 @@ TEST(Metrics, EscapesTheModelsName) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::metrics_test

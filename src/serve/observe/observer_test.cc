@@ -8,7 +8,7 @@
 
 #include "src/base/json.h"
 
-namespace latte {
+namespace latte::observer_test {
 namespace {
 
 class ObserverTest : public testing::Test {
@@ -147,4 +147,4 @@ TEST(Observer, RefusesUnknownLevels) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::observer_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::request_id_test {
 namespace {
 
 TEST(RequestId, TakesVisibleAsciiOnly) {
@@ -62,4 +62,4 @@ TEST(RequestIds, ARunningIdGetsASuffix) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::request_id_test

@@ -6,7 +6,7 @@
 
 #include "src/base/json.h"
 
-namespace latte {
+namespace latte::request_views_test {
 namespace {
 
 using Time = RequestViews::Time;
@@ -146,4 +146,4 @@ TEST(RequestViews, IsJsonWhateverNamesHold) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::request_views_test

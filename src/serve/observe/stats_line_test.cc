@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::stats_line_test {
 namespace {
 
 StatsSnapshot At(int seconds) {
@@ -81,4 +81,4 @@ TEST(StatsLine, AnIdleServerSaysItOnce) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::stats_line_test

@@ -6,7 +6,7 @@
 
 #include "src/base/file.h"
 
-namespace latte {
+namespace latte::page_test {
 namespace {
 
 HttpRequest Get(std::string path) { return {.method = "GET", .path = std::move(path)}; }
@@ -81,4 +81,4 @@ TEST(Page, AFileThatTheClientHasIsNotSentAgain) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::page_test

@@ -6,7 +6,7 @@
 
 #include "src/text/unicode/regex_onig_syntax.h"
 
-namespace latte {
+namespace latte::regex_test {
 namespace {
 
 // All matches of an Oniguruma pattern, in both engines of PCRE2.
@@ -194,4 +194,4 @@ TEST(Regex, TrailingWhiteSpaceTakesLinearTime) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::regex_test

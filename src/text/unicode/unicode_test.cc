@@ -4,7 +4,7 @@
 
 #include "src/text/unicode/byte_level.h"
 
-namespace latte {
+namespace latte::unicode_test {
 namespace {
 
 std::string Repair(std::string_view bytes) {
@@ -96,4 +96,4 @@ TEST(ByteAlphabet, IsThatOfGpt2AndCanBeUndone) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::unicode_test

@@ -19,7 +19,7 @@
 #include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::dp_engine_test {
 namespace {
 
 struct Case {
@@ -462,4 +462,4 @@ TEST(GroupChoice, EqualGroupsTakeTurns) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::dp_engine_test

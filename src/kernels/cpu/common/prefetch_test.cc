@@ -6,7 +6,7 @@
 #include "src/kernels/cpu/common/prefetch-inl.h"
 #include "src/kernels/cpu/common/prefetch_weights-inl.h"
 
-namespace latte::cpu {
+namespace latte::cpu::prefetch_test {
 namespace {
 
 struct Rows {
@@ -138,4 +138,4 @@ TEST(PrefetchDistance, LeadsIntoTheRowThatTakesTheRowsPlace) {
 }
 
 }  // namespace
-}  // namespace latte::cpu
+}  // namespace latte::cpu::prefetch_test
