@@ -24,17 +24,15 @@ help:  ## this list
 # DEVELOPER=ON: a compiler's warning is an error.
 setup:
 	$(INSTALL) build
-	@test -f $(BUILD)/build.ninja || \
-	  cmake --preset release -DLATTE_BUILD_TESTS=OFF -DLATTE_DEVELOPER_MODE=$(DEVELOPER)
+	@DEVELOPER=$(DEVELOPER) tools/configure.sh release
 
 build: setup  ## install what is missing, configure, build: build/release/latte and the library
 	@cmake --build --preset release --target latte latte_shared
 
-grammar: setup  ## build/release/latte with xgrammar, which it fetches (PyPI): answers can be made to match a JSON schema or a grammar
-	$(INSTALL) grammar
+grammar:  ## build/release/latte with xgrammar, which it fetches (PyPI): answers can be made to match a JSON schema or a grammar
+	$(INSTALL) build grammar
 	tools/get_xgrammar.sh $(XGRAMMAR)
-	@cmake --preset release -DLATTE_XGRAMMAR=ON >/dev/null
-	@cmake --build --preset release --target latte latte_shared
+	@$(MAKE) --no-print-directory build
 
 run: MINUTES = $(shell expr 1 + 18 / $$(nproc))
 run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=… ARGS=…
@@ -46,10 +44,10 @@ run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=…
 	$(LATTE) run "$$MODEL" -p "$$PROMPT" --seed 0 $(ARGS)
 	@echo "Latte: $(LATTE) works; docs/start.md leads to a real model and a server." >&2
 
-tests: setup
-	$(INSTALL) mpi test grammar
+tests:
+	$(INSTALL) build mpi test grammar
 	@tools/get_xgrammar.sh $(XGRAMMAR) || echo "xgrammar is not there: the tests of constrained answers are left out" >&2
-	@cmake --preset release -DLATTE_BUILD_TESTS=ON -DLATTE_XGRAMMAR=$$(test -f $(XGRAMMAR)/installed && echo ON || echo OFF) >/dev/null
+	@DEVELOPER=$(DEVELOPER) tools/configure.sh release -DLATTE_BUILD_TESTS=ON
 	@cmake --build --preset release
 
 test: tests  ## build and run every test that needs no GPU; only packages and xgrammar come over the network
@@ -73,7 +71,7 @@ bench: build  ## every measurement that the documents quote, into RESULTS (resul
 fuzz:  ## feed broken files to every reader of files, FUZZ_SECONDS (30) each
 	$(INSTALL) build fuzz grammar
 	@tools/get_xgrammar.sh $(XGRAMMAR) || echo "xgrammar is not there: its target is left out" >&2
-	@cmake --preset fuzz -DLATTE_XGRAMMAR=$$(test -f $(XGRAMMAR)/installed && echo ON || echo OFF) >/dev/null
+	@tools/configure.sh fuzz
 	@cmake --build --preset fuzz
 	fuzz/run.sh
 

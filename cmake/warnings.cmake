@@ -7,6 +7,10 @@ target_compile_options(latte_flags INTERFACE
   -fstack-protector-strong -fno-math-errno
   # A contracted multiply-add rounds once where two operations round twice; kernels say which one they mean.
   -ffp-contract=off)
+# In a batch, every file is one that is included, so that GCC warns of types of anonymous namespaces as if they were in headers.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(latte_flags INTERFACE -Wno-subobject-linkage)
+endif()
 if(LATTE_DEVELOPER_MODE)
   target_compile_options(latte_flags INTERFACE -Werror)
 endif()

@@ -10,7 +10,7 @@
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
 
-namespace latte {
+namespace latte::machine_test {
 namespace {
 
 // Sets or clears an environment variable until the end of the scope.
@@ -164,4 +164,4 @@ TEST(Registry, RowsOfAnOpStartWithTheReferenceAndRise) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::machine_test

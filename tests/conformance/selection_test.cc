@@ -12,7 +12,7 @@
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
 
-namespace latte {
+namespace latte::selection_test {
 namespace {
 
 constexpr Isa kRef = Isa::kRef, kAvx2 = x86::kAvx2, kAvx512 = x86::kAvx512,
@@ -275,4 +275,4 @@ TEST(Selections, GivesTheKernelsOfSelect) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::selection_test

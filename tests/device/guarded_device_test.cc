@@ -17,7 +17,7 @@
 #include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte {
+namespace latte::guarded_device_test {
 namespace {
 
 using testing_support::EngineRun;
@@ -240,4 +240,4 @@ TEST(GuardedDeviceTest, ListsOfPositionsLieOnTheDevice) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::guarded_device_test

@@ -15,7 +15,7 @@
 #include "tests/support/npy_reader.h"
 #include "tests/support/parameter_name.h"
 
-namespace latte {
+namespace latte::goldens_test {
 namespace {
 
 using testing_support::Matrix;
@@ -342,4 +342,4 @@ INSTANTIATE_TEST_SUITE_P(All, Goldens, testing::ValuesIn(kFixtures),
                          testing_support::ParameterName());
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::goldens_test

@@ -6,7 +6,7 @@
 #include "tests/conformance/support/rows.h"
 #include "tests/conformance/support/tolerance.h"
 
-namespace latte {
+namespace latte::algebra_test {
 namespace {
 
 struct Sizes {
@@ -91,4 +91,4 @@ TEST(Algebra, AbsorbedIsExpanded) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::algebra_test

@@ -5,7 +5,7 @@
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/rows.h"
 
-namespace latte {
+namespace latte::cached_row_test {
 namespace {
 
 constexpr CacheDType kFormats[] = {
@@ -148,4 +148,4 @@ TEST(CachedRow, F8RoundsToNearestEvenAndSaturates) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::cached_row_test

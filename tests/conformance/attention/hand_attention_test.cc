@@ -7,7 +7,7 @@
 
 #include "tests/conformance/support/rows.h"
 
-namespace latte {
+namespace latte::hand_attention_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -125,4 +125,4 @@ TEST(Hand, LseMerge) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::hand_attention_test

@@ -10,7 +10,7 @@
 #include "tests/conformance/support/rows.h"
 #include "tests/conformance/support/tolerance.h"
 
-namespace latte {
+namespace latte::index_topk_test {
 namespace {
 
 using Row = Kernel<IndexTopKOp>;
@@ -332,4 +332,4 @@ TEST(IndexTopK, KernelsOfOneOrderGiveTheSameLists) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::index_topk_test

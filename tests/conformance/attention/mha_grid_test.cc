@@ -8,7 +8,7 @@
 #include "tests/conformance/support/pairs.h"
 #include "tests/conformance/support/rows.h"
 
-namespace latte {
+namespace latte::mha_grid_test {
 namespace {
 
 using Row = Kernel<MhaOp>;
@@ -209,4 +209,4 @@ TEST(MhaGrid, OneScoreOf10000) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::mha_grid_test

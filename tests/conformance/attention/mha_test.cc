@@ -6,7 +6,7 @@
 #include "tests/conformance/support/rows.h"
 #include "tests/conformance/support/tolerance.h"
 
-namespace latte {
+namespace latte::mha_test {
 namespace {
 
 using Row = Kernel<MhaOp>;
@@ -262,4 +262,4 @@ TEST(MhaConformance, SlowDotProductsAreNotChosen) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::mha_test

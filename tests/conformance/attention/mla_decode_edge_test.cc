@@ -5,7 +5,7 @@
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/decode_grid.h"
 
-namespace latte {
+namespace latte::mla_decode_edge_test {
 namespace {
 
 using Row = DecodeKernel;
@@ -242,4 +242,4 @@ TEST(MlaDecodeEdge, OneScoreOf10000) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::mla_decode_edge_test

@@ -10,7 +10,7 @@
 #include "tests/conformance/support/decode_grid.h"
 #include "tests/conformance/support/pairs.h"
 
-namespace latte {
+namespace latte::mla_decode_grid_test {
 namespace {
 
 using Row = DecodeKernel;
@@ -179,4 +179,4 @@ TEST(MlaDecodeGrid, HalfOf128SequencesAreEmpty) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::mla_decode_grid_test

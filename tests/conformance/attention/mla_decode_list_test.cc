@@ -7,7 +7,7 @@
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/decode_grid.h"
 
-namespace latte {
+namespace latte::mla_decode_list_test {
 namespace {
 
 using Row = DecodeKernel;
@@ -266,4 +266,4 @@ TEST(MlaDecodeListsDeathTest, OnlyAscendingPositionsUpToTheOwnAreLists) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::mla_decode_list_test

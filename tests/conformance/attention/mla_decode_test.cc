@@ -8,7 +8,7 @@
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/decode_bound.h"
 
-namespace latte {
+namespace latte::mla_decode_test {
 namespace {
 
 using Row = DecodeKernel;
@@ -279,4 +279,4 @@ TEST(MlaDecodeConformance, TooWideRowsAreLeftToTheReference) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::mla_decode_test

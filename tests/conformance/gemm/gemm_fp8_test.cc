@@ -8,7 +8,7 @@
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/rows.h"
 
-namespace latte {
+namespace latte::gemm_fp8_test {
 namespace {
 
 constexpr int64_t kRows = 5;
@@ -103,4 +103,4 @@ TEST(LinearFp8Conformance, ANaNReachesItsOutputAndNoOther) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::gemm_fp8_test

@@ -8,7 +8,7 @@
 #include "tests/conformance/support/quant_case.h"
 #include "tests/conformance/support/rows.h"
 
-namespace latte {
+namespace latte::gemm_order_test {
 namespace {
 
 // Edges of the ranges of M of all kernels.
@@ -135,4 +135,4 @@ TEST(GemmOrder, ProblemsOfAGroupTakeTheirOwnKernels) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::gemm_order_test

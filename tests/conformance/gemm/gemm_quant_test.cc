@@ -12,7 +12,7 @@
 #include "tests/conformance/support/rows.h"
 #include "tests/conformance/support/tolerance.h"
 
-namespace latte {
+namespace latte::gemm_quant_test {
 namespace {
 
 // Rows [begin, end) of the activations.
@@ -395,4 +395,4 @@ TEST(QuantizeRowsConformance, BytesOfTheReference) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::gemm_quant_test

@@ -14,7 +14,7 @@
 #include "tests/conformance/support/quant_case.h"
 #include "tests/conformance/support/rows.h"
 
-namespace latte {
+namespace latte::gemm_s8_test {
 namespace {
 
 struct BytesShape {
@@ -210,4 +210,4 @@ TEST(LinearBytesConformance, EveryRowAddsInTheSameOrder) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::gemm_s8_test

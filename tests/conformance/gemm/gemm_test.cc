@@ -6,7 +6,7 @@
 #include "tests/conformance/support/shapes.h"
 #include "tests/conformance/support/tolerance.h"
 
-namespace latte {
+namespace latte::gemm_test {
 namespace {
 
 constexpr int64_t kPad = 5;  // elements between rows: only the first row is aligned
@@ -228,4 +228,4 @@ TEST(LinearConformance, LargeProductsGiveTheBitsOfSingleRows) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::gemm_test

@@ -5,7 +5,7 @@
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/rows.h"
 
-namespace latte {
+namespace latte::fused_test {
 namespace {
 
 // The last kernel of an op, up to an instruction set, that supports the shape.
@@ -191,4 +191,4 @@ TEST(NormRopeAppendConformance, WithoutAnglesOrPages) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::fused_test

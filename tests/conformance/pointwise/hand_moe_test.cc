@@ -6,7 +6,7 @@
 
 #include "tests/conformance/support/rows.h"
 
-namespace latte {
+namespace latte::hand_moe_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -118,4 +118,4 @@ TEST(Hand, GroupByExpertKeepsTheOrderOfTokens) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::hand_moe_test

@@ -8,7 +8,7 @@
 
 #include "tests/conformance/support/rows.h"
 
-namespace latte {
+namespace latte::hand_pointwise_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -367,4 +367,4 @@ TEST(Hand, CastToF16RoundsToNearestEvenAndOverflowsToInfinity) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::hand_pointwise_test

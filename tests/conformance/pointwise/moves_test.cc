@@ -5,7 +5,7 @@
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/rows.h"
 
-namespace latte {
+namespace latte::moves_test {
 namespace {
 
 constexpr int64_t kWidths[] = {1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 129, 576};
@@ -196,4 +196,4 @@ TEST(MovesConformance, LseMerge) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::moves_test

@@ -5,7 +5,7 @@
 #include "tests/conformance/support/rows.h"
 #include "tests/conformance/support/tolerance.h"
 
-namespace latte {
+namespace latte::pointwise_test {
 namespace {
 
 TEST(RmsNormConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
@@ -77,4 +77,4 @@ TEST(SiluMulConformance, ReferenceWithinRoundingOverTheRangeOfExp) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::pointwise_test

@@ -11,7 +11,7 @@
 #include "tests/conformance/support/guarded.h"
 #include "tests/conformance/support/rows.h"
 
-namespace latte {
+namespace latte::sampling_test {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -161,4 +161,4 @@ TEST(SamplingConformance, BucketsAreEqualStepsBelowTheLargest) {
 }
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::sampling_test
