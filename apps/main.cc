@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <poll.h>
@@ -19,6 +20,7 @@
 #include "apps/reserves.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/screen.h"
+#include "apps/unread_lines.h"
 #include "src/base/files/map_guard.h"
 #include "src/base/limits/out_of_memory.h"
 
@@ -85,6 +87,8 @@ int RunWords(latte::CommandLine* line, const std::vector<latte::Command>& comman
 }
 
 int RunLatte(int argc, char** argv) {
+  // A server goes on, and ends, whether its lines are read or not.
+  if (argc > 1 && std::string_view(argv[1]) == "serve") latte::DropUnreadLines();
   latte::CommandLine line(kAbout);
   const latte::FlagSet app = line.flags();
   app.Footer(kExamples);

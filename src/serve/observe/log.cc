@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -30,7 +31,7 @@ namespace {
 constexpr size_t kMostLineBytes = 3900;
 constexpr size_t kMostMessageBytes = 1000;
 constexpr size_t kMostValueBytes = 500;
-constexpr auto kClosingTime = std::chrono::seconds(1);
+constexpr auto kClosingTime = std::chrono::milliseconds(500);
 constexpr int kPollMilliseconds = 50;
 
 // Writes lines to a file descriptor. The log's thread alone calls it, but for the public functions.
@@ -41,14 +42,32 @@ class FdSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex
   // From now on it does not wait long for a reader.
   void Close() { closing_.store(true, std::memory_order_relaxed); }
   int64_t failed() const { return failed_.load(std::memory_order_relaxed); }
+  // Before the first message. `dropped`: lines that were not written so far; `note`: the text of the line that says so.
+  void SayDropped(std::function<int64_t()> dropped, std::function<std::string(int64_t)> note) {
+    dropped_ = std::move(dropped);
+    note_ = std::move(note);
+  }
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    spdlog::memory_buf_t line;
-    formatter_->format(message, line);
-    if (!WriteAll(line.data(), line.size())) failed_.fetch_add(1, std::memory_order_relaxed);
+    NoteDropped(message);
+    if (!Write(message)) failed_.fetch_add(1, std::memory_order_relaxed);
   }
   void flush_() override {}
+
+  // Says how many lines are missing before `message`.
+  void NoteDropped(const spdlog::details::log_msg& message) {
+    const int64_t dropped = dropped_();
+    if (dropped == noted_) return;
+    const std::string text = note_(dropped - noted_);
+    if (Write({message.time, {}, message.logger_name, spdlog::level::warn, text})) noted_ = dropped;
+  }
+
+  bool Write(const spdlog::details::log_msg& message) {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    return WriteAll(line.data(), line.size());
+  }
 
   bool WriteAll(const char* data, size_t size) {
     while (size > 0) {
@@ -65,18 +84,22 @@ class FdSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex
   bool WaitForReader() {
     while (true) {
       pollfd poll{.fd = fd_, .events = POLLOUT, .revents = 0};
-      const int ready = ::poll(&poll, 1, kPollMilliseconds);
+      // All lines together get kClosingTime, however many there are.
+      const bool late = give_up_at_ && std::chrono::steady_clock::now() >= *give_up_at_;
+      const int ready = ::poll(&poll, 1, late ? 0 : kPollMilliseconds);
       if (ready > 0) return true;
-      if (ready < 0 && errno != EINTR) return false;
-      if (!closing_.load(std::memory_order_relaxed)) continue;
-      if (!give_up_at_) give_up_at_ = std::chrono::steady_clock::now() + kClosingTime;
-      if (std::chrono::steady_clock::now() >= *give_up_at_) return false;
+      if (late || (ready < 0 && errno != EINTR)) return false;
+      if (!give_up_at_ && closing_.load(std::memory_order_relaxed))
+        give_up_at_ = std::chrono::steady_clock::now() + kClosingTime;
     }
   }
 
   int fd_;
   std::atomic<bool> closing_ = false;
   std::atomic<int64_t> failed_ = 0;
+  std::function<int64_t()> dropped_;
+  std::function<std::string(int64_t)> note_;
+  int64_t noted_ = 0;  // dropped lines that a line has told of
   std::optional<std::chrono::steady_clock::time_point> give_up_at_;
 };
 
@@ -169,6 +192,10 @@ std::string JsonLine(std::string_view message, std::span<const LogField> fields)
   return line;
 }
 
+std::string Line(bool json, std::string_view message, std::span<const LogField> fields) {
+  return json ? JsonLine(message, fields) : TextLine(message, fields);
+}
+
 }  // namespace
 
 void LogValue::Append(bool json, std::string* out) const {
@@ -223,13 +250,22 @@ Result<Log> Log::Create(const LogOptions& options) {
     impl->logger = std::make_shared<spdlog::async_logger>(
         "latte", impl->sink, impl->pool, spdlog::async_overflow_policy::overrun_oldest);
     impl->logger->set_level(spdlog::level::trace);  // Write filters
+    // The pool's thread calls it, which the pool outlives.
+    impl->sink->SayDropped(
+        [sink = impl->sink.get(), pool = impl->pool.get()] {
+          return static_cast<int64_t>(pool->overrun_counter()) + sink->failed();
+        },
+        [json = impl->json](int64_t lines) {
+          const LogField field{"lines", lines};
+          return Line(json, "lines are missing here: the log was not read", {&field, 1});
+        });
     return Log(std::move(impl));
   });
 }
 
 void Log::Write(LogLevel level, std::string_view message, std::span<const LogField> fields) {
   if (level < impl_->level) return;
-  const std::string line = impl_->json ? JsonLine(message, fields) : TextLine(message, fields);
+  const std::string line = Line(impl_->json, message, fields);
   impl_->logger->log(ToSpdlog(level), spdlog::string_view_t(line.data(), line.size()));
 }
 

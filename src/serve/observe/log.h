@@ -1,6 +1,6 @@
 // The log of a server: lines of text or JSON on standard error, written by a thread of its own. A
 // caller never waits: if the lines cannot be written as fast as they come, the oldest are dropped
-// and counted. Prompts and answers are never logged; that is up to the callers.
+// and counted, and a line in their place says how many. Prompts and answers are never logged; that is up to the callers.
 #pragma once
 
 #include <concepts>
@@ -55,7 +55,7 @@ class Log {
   [[nodiscard]] static Result<Log> Create(const LogOptions& options);
   Log(Log&&) noexcept;
   Log& operator=(Log&&) noexcept;
-  // Writes what is left. If no process reads them, it gives up after a second.
+  // Writes what is left. If no process reads it, the log gives up after half a second.
   ~Log();
 
   // "2026-11-27T09:30:00.123Z info request id=4f… status=200", or

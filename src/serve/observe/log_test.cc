@@ -1,6 +1,8 @@
 #include "src/serve/observe/log.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <limits>
 #include <string>
 #include <thread>
@@ -38,11 +40,13 @@ class Pipe {
   void CloseWriter() {
     if (fds_[1] >= 0) close(std::exchange(fds_[1], -1));
   }
-  std::string ReadAll() {
+  std::string ReadAll() { return ReadUntil("\v"); }  // which no line has
+  // Until `word` has come, or the end.
+  std::string ReadUntil(std::string_view word) {
     std::string out;
     char buffer[4096];
     ssize_t size = 0;
-    while ((size = read(fds_[0], buffer, sizeof buffer)) > 0)
+    while (out.find(word) == std::string::npos && (size = read(fds_[0], buffer, sizeof buffer)) > 0)
       out.append(buffer, static_cast<size_t>(size));
     return out;
   }
@@ -63,6 +67,12 @@ std::string Logged(LogOptions options, const Write& write) {
   }
   pipe.CloseWriter();
   return pipe.ReadAll();
+}
+
+int64_t CountOf(std::string_view what, std::string_view text) {
+  int64_t count = 0;
+  for (size_t at = 0; (at = text.find(what, at)) != text.npos; at += what.size()) ++count;
+  return count;
 }
 
 TEST(LogText, EscapesWhatChangesLinesOrTerminals) {
@@ -210,7 +220,45 @@ TEST(Log, DropsLinesInsteadOfWaiting) {
   pipe.CloseWriter();
   const std::string text = pipe.ReadAll();
   EXPECT_EQ(text.back(), '\n');
-  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), kLines - dropped);
+  EXPECT_LE(CountOf(" info request ", text), kLines - dropped);
+}
+
+// Thousands of lines wait for a reader that never comes: ending gives all of them together half a second.
+TEST(Log, EndsSoonWithManyUnreadLines) {
+  for (const char* format : {"text", "json"})
+    for (const int lines : {1000, 2000, 4000}) {
+      Pipe pipe;
+      std::chrono::steady_clock::time_point began;
+      {
+        Result<Log> log = Log::Create({.format = format, .fd = pipe.writer()});
+        ASSERT_TRUE(log);
+        for (int i = 0; i < lines; ++i) log->Info("request", {{"path", std::string(200, 'x')}});
+        began = std::chrono::steady_clock::now();
+      }
+      // A wait for each line would take a minute.
+      EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10)) << lines;
+    }
+}
+
+// The reader stops and goes on: where lines are missing, one says how many.
+TEST(Log, SaysWhereLinesAreMissing) {
+  for (const char* format : {"text", "json"}) {
+    constexpr int kLines = 3000;
+    Pipe pipe;
+    Result<Log> log = Log::Create({.format = format, .fd = pipe.writer(), .queue_lines = 16});
+    ASSERT_TRUE(log);
+    for (int i = 0; i < kLines; ++i) log->Info("request", {{"path", std::string(80, 'x')}});
+    log->Info("last");
+    const std::string text = pipe.ReadUntil("last");
+    const int64_t dropped = log->dropped();
+    EXPECT_GT(dropped, 0);
+    EXPECT_EQ(CountOf("request", text), kLines - dropped);
+    const std::string lines = std::string_view(format) == "json" ? "\"lines\":" : " lines=";
+    int64_t noted = 0;
+    for (size_t at = 0; (at = text.find(lines, at)) != std::string::npos; at += lines.size())
+      noted += std::atoll(text.c_str() + at + lines.size());
+    EXPECT_EQ(noted, dropped);
+  }
 }
 
 TEST(Log, CountsLinesThatCannotBeWritten) {

@@ -1,5 +1,6 @@
 """latte serve when the machine, its files or its operator misbehave. Usage: operations_test.py LATTE_BINARY; needs only
 Python's standard library. docs/bad_input.md explains the numbers."""
+import contextlib
 import http.client
 import json
 import os
@@ -34,7 +35,7 @@ class Operations(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def test_o01_sigterm_with_100_streams(self):
+    def test_o01_sigterm_with_200_streams(self):
         with Server(LATTE, "--max-sequences", "16") as server:
             ends = []
 
@@ -42,15 +43,15 @@ class Operations(unittest.TestCase):
                 connection, answer = server.stream(COMPLETIONS, {**SHORT, "max_tokens": 60})
                 ends.append(list(events(answer))[-1])
                 connection.close()
-            threads = [threading.Thread(target=run) for _ in range(100)]
+            threads = [threading.Thread(target=run) for _ in range(200)]
             for thread in threads:
                 thread.start()
             self.assertTrue(until(lambda: server.metric("vllm:num_requests_running") +
-                                  server.metric("vllm:num_requests_waiting") + len(ends) >= 100))
+                                  server.metric("vllm:num_requests_waiting") + len(ends) >= 200))
             server.process.send_signal(signal.SIGTERM)
             for thread in threads:
                 thread.join()
-            self.assertEqual(ends, ["[DONE]"] * 100)
+            self.assertEqual(ends, ["[DONE]"] * 200)
             self.assertEqual(server.process.wait(30), 0)
 
     def test_o02_the_port_is_free_after_a_kill(self):
@@ -65,22 +66,34 @@ class Operations(unittest.TestCase):
             self.assertEqual(server.post(COMPLETIONS, SHORT)[0], 200)
         connection.close()
 
-    def test_o03_a_log_that_cannot_be_written(self):
+    def unheard(self, *flags, **files):
+        """A server whose lines this test does not read, once it answers, and a connection to it. `files`: of Popen."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        with open("/dev/full", "w", encoding="utf-8") as full:
-            process = subprocess.Popen([LATTE, "serve", "tiny", "--port", str(port)], stderr=full, stdout=full)
+        process = subprocess.Popen([LATTE, "serve", "tiny", "--port", str(port), *flags], **files)
         self.addCleanup(process.kill)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
         def answers():
             try:
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-                connection.request("POST", COMPLETIONS, json.dumps(SHORT), {"Content-Type": "application/json"})
-                return connection.getresponse().status == 200
+                return self.status(connection, "POST", COMPLETIONS, json.dumps(SHORT)) == 200
             except OSError:
+                connection.close()
                 return False
         self.assertTrue(until(answers))
+        return process, connection
+
+    @staticmethod
+    def status(connection, method, path, body=None):
+        connection.request(method, path, body, {"Content-Type": "application/json", "X-Request-Id": "x" * 100})
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+
+    def test_o03_a_log_that_cannot_be_written(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            process, _ = self.unheard(stderr=full, stdout=full)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(30), 0)
 
@@ -139,6 +152,54 @@ class Operations(unittest.TestCase):
             self.assertEqual(answer.status, 200)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(30), 0)
+
+    def ends_with_unread_lines(self, writer, *flags, **files):
+        """SIGTERM ends a server after 2,000 lines that nobody reads."""
+        process, connection = self.unheard(*flags, stderr=writer, **files)
+        os.close(writer)
+        for _ in range(2000):
+            self.assertEqual(self.status(connection, "GET", "/v1/models"), 200)
+        self.assertEqual(self.status(connection, "POST", COMPLETIONS, json.dumps(SHORT)), 200)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(20), 0)
+
+    def test_o10_nobody_reads_thousands_of_lines(self):
+        for flags in ((), ("--log-format", "json")):
+            with self.subTest(flags):
+                reader, writer = os.pipe()
+                self.addCleanup(os.close, reader)
+                self.ends_with_unread_lines(writer, *flags, stdout=writer)
+
+    def test_o10_the_reader_of_the_log_is_stopped(self):
+        reader, writer = os.pipe()
+        cat = subprocess.Popen(["cat"], stdin=reader, stdout=subprocess.DEVNULL)
+        os.close(reader)
+        self.addCleanup(cat.wait)
+        self.addCleanup(cat.kill)
+        cat.send_signal(signal.SIGSTOP)
+        self.ends_with_unread_lines(writer)
+
+    def test_o10_the_pipe_is_full_before_the_start(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"x" * 4096)
+        os.set_blocking(writer, True)
+        # With a flag of another program, of which the first line tells.
+        self.ends_with_unread_lines(writer, "--max-model-len", "2048")
+
+    def test_o10_other_writers_of_the_pipe_still_wait_for_its_reader(self):
+        reader, writer = os.pipe()
+        process, connection = self.unheard("--no-access-log", stderr=writer)
+        self.addCleanup(process.wait)
+        self.assertTrue(os.get_blocking(writer))
+        os.close(writer)
+        process.send_signal(signal.SIGTERM)
+        with os.fdopen(reader) as lines:
+            self.assertIn("shutting down", lines.read())
+        connection.close()
 
     def test_o11_a_locale_with_a_decimal_comma(self):
         with Server(LATTE, env={"LC_ALL": "de_DE.UTF-8", "LATTE_IDLE_TIMEOUT": "1.5"}) as server:
