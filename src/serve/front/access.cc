@@ -101,21 +101,22 @@ std::optional<Refusal> Access::CheckSite(const HttpRequest& request) const {
 
 std::optional<Refusal> Access::CheckKey(const HttpRequest& request) const {
   if (keys_.empty()) return std::nullopt;
-  const std::string_view field = request.fields.Find("X-Api-Key");
+  const std::string_view anthropic = request.fields.Find("X-Api-Key");
+  const std::string_view azure = request.fields.Find("Api-Key");
   const std::string_view authorization = request.fields.Find("Authorization");
   constexpr std::string_view kBearer = "Bearer ";
   std::string_view bearer;
   if (EqualNoCase(authorization.substr(0, kBearer.size()), kBearer))
     bearer = Trimmed(authorization.substr(kBearer.size()));
-  if (bearer.empty() && field.empty())
+  if (bearer.empty() && anthropic.empty() && azure.empty())
     return Refusal{401,
-                   "expected the field \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\" with an "
-                   "API key of this server, found none"};
-  // Some clients send both, and only one of them is meant for this server.
+                   "expected the field \"Authorization: Bearer KEY\", \"X-Api-Key: KEY\" or "
+                   "\"Api-Key: KEY\" with an API key of this server, found none"};
+  // Some clients send several, and only one of them is meant for this server.
   bool known = false;
   for (const std::string& key : keys_) {
-    known |= EqualInConstantTime(key, bearer);
-    known |= EqualInConstantTime(key, field);
+    for (const std::string_view given : {bearer, anthropic, azure})
+      known |= EqualInConstantTime(key, given);
   }
   if (known) return std::nullopt;
   return Refusal{401, "the API key is not one of this server's keys"};

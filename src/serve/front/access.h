@@ -31,8 +31,8 @@ class Access {
   // a web page whose name was rebound to 127.0.0.1 sends its own name. nullopt: allowed.
   std::optional<Refusal> CheckSite(const HttpRequest& request) const;
 
-  // Checks `Authorization: Bearer KEY` and `X-Api-Key: KEY`; one of them suffices. The time does not depend on how much of
-  // a key is right. nullopt: allowed.
+  // Checks `Authorization: Bearer KEY`, `X-Api-Key: KEY` and `Api-Key: KEY`; one of them suffices. The time does not depend
+  // on how much of a key is right. nullopt: allowed.
   std::optional<Refusal> CheckKey(const HttpRequest& request) const;
 
   // The value of Access-Control-Allow-Origin; nullopt: the fields of CORS are left out.

@@ -1,5 +1,7 @@
 #include "src/serve/front/access.h"
 
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 #include "src/serve/front/routes.h"
@@ -73,7 +75,9 @@ TEST(Access, Keys) {
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, std::string>>{{"Authorization", "Bearer one"},
                                                         {"authorization", "bearer  two-2 "},
-                                                        {"X-Api-Key", "two-2"}})
+                                                        {"X-Api-Key", "two-2"},
+                                                        {"api-key", "one"},
+                                                        {"API-KEY", "two-2"}})
     EXPECT_FALSE(access.CheckKey(Request({{name, value}}))) << value;
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
            {"Authorization", "Bearer on"},
@@ -85,6 +89,10 @@ TEST(Access, Keys) {
            {"Authorization", "Basic one"},
            {"Authorization", "Bearer " + std::string(10'000, 'o')},
            {"X-Api-Key", ""},
+           {"api-key", ""},
+           {"api-key", "Bearer one"},
+           {"api-key", "on"},
+           {"apikey", "one"},
            {"Cookie", "one"}}) {
     const auto refusal = access.CheckKey(Request({{name, value}}));
     ASSERT_TRUE(refusal) << value;
@@ -93,12 +101,16 @@ TEST(Access, Keys) {
   EXPECT_FALSE(Access::Create({}).value().CheckKey(Request({})));
 }
 
-// Clients of Anthropic's API send both where both are set.
-TEST(Access, OneOfTwoKeysSuffices) {
+// Anthropic's clients send both where both are set, Azure's clients api-key.
+TEST(Access, OneOfSeveralKeysSuffices) {
   const Access access = Access::Create({.api_key = {"one"}}).value();
   EXPECT_FALSE(access.CheckKey(Request({{"X-Api-Key", "one"}, {"Authorization", "Bearer x"}})));
   EXPECT_FALSE(access.CheckKey(Request({{"X-Api-Key", "x"}, {"Authorization", "Bearer one"}})));
+  EXPECT_FALSE(access.CheckKey(Request({{"Api-Key", "one"}, {"Authorization", "Bearer x"}})));
+  EXPECT_FALSE(access.CheckKey(Request({{"Api-Key", "x"}, {"X-Api-Key", "one"}})));
   EXPECT_TRUE(access.CheckKey(Request({{"X-Api-Key", "x"}, {"Authorization", "Bearer y"}})));
+  EXPECT_TRUE(access.CheckKey(Request({{"X-Api-Key", "x"}, {"Api-Key", "y"}})));
+  EXPECT_NE(access.CheckKey(Request({}))->message.find("Api-Key: KEY"), std::string::npos);
 }
 
 TEST(Access, KeysThatNobodyCanSend) {
@@ -156,10 +168,77 @@ TEST(Routes, MethodsAndPaths) {
             std::string::npos);
 }
 
+// A base URL without /v1.
+TEST(Routes, PathsOfTheApiWithoutV1) {
+  for (const auto& [method, path, route] : {
+           std::tuple("POST", "/chat/completions", Route::kChat),
+           std::tuple("POST", "/chat/completions/", Route::kChat),
+           std::tuple("POST", "/completions", Route::kCompletions),
+           std::tuple("POST", "/responses", Route::kResponses),
+           std::tuple("POST", "/messages", Route::kMessages),
+           std::tuple("POST", "/messages/count_tokens", Route::kCountTokens),
+           std::tuple("GET", "/models", Route::kModels),
+           std::tuple("GET", "/models/org/name", Route::kModel),
+           std::tuple("POST", "/tokenize", Route::kTokenize),
+       }) {
+    const RouteResult found = FindRoute(To(method, path));
+    ASSERT_TRUE(found.match) << path << ": " << found.error.message;
+    EXPECT_EQ(found.match->route, route) << path;
+    EXPECT_FALSE(found.match->is_public) << path;
+  }
+  EXPECT_EQ(FindRoute(To("GET", "/models/org/name")).match->rest, "org/name");
+  EXPECT_EQ(FindRoute(To("GET", "/chat/completions")).error.status, 405);
+  for (const char* path : {"/v1/health", "/v1/metrics", "/v1/props", "/v1/"})
+    EXPECT_EQ(FindRoute(To("GET", path)).error.status, 404) << path;
+}
+
+// The path is meant, but for the base URL before it.
+TEST(Routes, NearPathsNameTheRightOne) {
+  for (const auto& [path, meant] : {
+           std::pair("//v1/chat/completions", "/v1/chat/completions"),
+           std::pair("/v1//chat/completions", "/v1/chat/completions"),
+           std::pair("/v1/chat/completions//", "/v1/chat/completions"),
+           std::pair("///v1///completions", "/v1/completions"),
+           std::pair("/v1/v1/chat/completions", "/v1/chat/completions"),
+           std::pair("/v1/v1/v1/models/org/name", "/v1/models/org/name"),
+           std::pair("/v1/v1/messages", "/v1/messages"),
+           std::pair("/v1/messages/v1/messages", "/v1/messages"),
+           std::pair("/v1/chat/completions/chat/completions", "/v1/chat/completions"),
+           std::pair("/v1/chat/completions/v1/models", "/v1/models"),
+           std::pair("/api/v1/responses", "/v1/responses"),
+           std::pair("/openai/deployments/m/chat/completions", "/v1/chat/completions"),
+           std::pair("/v1/engines/m/completions", "/v1/completions"),
+           std::pair("/v1/health", "/health"),
+           std::pair("/v1/chat/completion", "/v1/chat/completions"),
+           std::pair("/completion", "/v1/completions"),
+       }) {
+    const RouteError error = FindRoute(To("POST", path)).error;
+    EXPECT_EQ(error.status, 404) << path;
+    EXPECT_NE(error.message.find(std::string("did you mean ") + meant + "?"), std::string::npos)
+        << path << ": " << error.message;
+  }
+  EXPECT_EQ(FindRoute(To("POST", "/embeddings")).error.message,
+            "/embeddings: embeddings are not available: Latte generates text");
+  EXPECT_NE(FindRoute(To("GET", "/responses/resp_1")).error.message.find("stores no responses"),
+            std::string::npos);
+  EXPECT_NE(FindRoute(To("POST", "/api/chat")).error.message.find("/v1/chat/completions"),
+            std::string::npos);
+  EXPECT_NE(FindRoute(To("GET", "/nothing")).error.message.find("docs/serving.md"),
+            std::string::npos);
+}
+
+TEST(Routes, LongPathsGetNoHint) {
+  const std::string slashes(1 << 13, '/');
+  EXPECT_EQ(FindRoute(To("GET", (slashes + "v1/models").c_str())).error.status, 404);
+  EXPECT_EQ(FindRoute(To("GET", ("/" + std::string(1 << 13, 'a')).c_str())).error.status, 404);
+}
+
 TEST(Routes, FormOfErrors) {
-  for (const char* path : {"/v1/messages", "/v1/messages/count_tokens", "/v1/messages/x"})
+  for (const char* path :
+       {"/v1/messages", "/v1/messages/count_tokens", "/v1/messages/x", "/messages",
+        "/messages/count_tokens", "/v1/v1/messages", "//v1/messages", "/anthropic/v1/messages"})
     EXPECT_EQ(ErrorFormOf(path), ErrorForm::kAnthropic) << path;
-  for (const char* path : {"/v1/chat/completions", "/v1/models", "/", "/messages"})
+  for (const char* path : {"/v1/chat/completions", "/v1/models", "/", "//v1/models"})
     EXPECT_EQ(ErrorFormOf(path), ErrorForm::kOpenAi) << path;
 }
 

@@ -65,6 +65,9 @@ def test_api_key(serve, http):
     for key in ("secret-1", "secret-2"):
         with make_client(url, api_key=key) as client:
             assert [model.id for model in client.models.list()] == [MODEL]
+    # Azure's client sends the header api-key.
+    with openai.AzureOpenAI(base_url=url + "/v1", api_key="secret-1", api_version="1", max_retries=0) as client:
+        assert [model.id for model in client.models.list()] == [MODEL]
     for key in ("wrong", "secret-", "secret-11"):
         with make_client(url, api_key=key) as client, pytest.raises(openai.AuthenticationError) as caught:
             client.chat.completions.create(model=MODEL, messages=ASK)
@@ -116,6 +119,10 @@ def test_wrong_methods_and_paths(http):
         assert (reply.status_code, path) == (status, path)
         assert reply.json()["error"]["message"]
         assert status != 405 or reply.headers["allow"]
+    for path in ("/v1/v1/models", "//v1/models", "/openai/v1/models"):
+        reply = http.get(str(http.base_url).rstrip("/") + path)
+        assert reply.status_code == 404 and "did you mean /v1/models?" in reply.json()["error"]["message"], path
+    assert http.get("/models").json() == http.get("/v1/models").json()
 
 
 def test_sites(http):

@@ -45,6 +45,19 @@ class Api(unittest.TestCase):
         self.assertEqual(self.ok(COMPLETIONS, {**ONCE, "model": "two"})["model"], "two")
         self.refused(COMPLETIONS, {**ONCE, "model": "three"}, 404, "model", "model_not_found")
 
+    def test_paths_as_people_write_them(self):
+        for path, body in ((CHAT, HI), (COMPLETIONS, ONCE), (RESPONSES, {"input": "Hi", "max_output_tokens": 2}),
+                           ("/v1/messages", HI)):
+            self.ok(path.removeprefix("/v1"), body)
+            for wrong in (f"/{path}", f"/v1{path}", f"/api{path}", path.replace("/v1/", "/v1//"), path + path):
+                status, _, answer = self.server.post(wrong, body)
+                self.assertEqual(status, 404, wrong)
+                self.assertIn(f"did you mean {path}?", answer["error"]["message"])
+                self.assertEqual(answer.get("type"), "error" if path == "/v1/messages" else None, wrong)
+        self.assertEqual(self.server.get("/models")[2], self.server.get("/v1/models")[2])
+        self.assertEqual(self.server.get("/models/two")[2]["id"], "two")
+        self.assertIn("embeddings are not available", self.refused("/embeddings", {"input": "x"}, 404)["message"])
+
     def test_a_stream_has_the_text_of_the_whole_answer(self):
         for path, body in ((CHAT, HI), (COMPLETIONS, ONCE), (COMPLETIONS, {**ONCE, "echo": True, "logprobs": 2}),
                            (COMPLETIONS, {**ONCE, "n": 3, "temperature": 1, "prompt": ["Once", "The"]}),
