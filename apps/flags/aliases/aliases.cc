@@ -32,6 +32,7 @@ constexpr std::string_view kByRequest = "a parameter of requests; defaults: gene
 constexpr std::string_view kAlways = "always on";
 constexpr std::string_view kToolsByModel = "the model decides how calls of tools are read";
 constexpr std::string_view kProxy = "put a reverse proxy in front of the server";
+constexpr std::string_view kNoEmbeddings = "Latte answers in tokens, not in embeddings";
 constexpr std::string_view kOwnFormat =
     "weights are used as the checkpoint stores them; latte quantize makes smaller copies";
 constexpr std::string_view kMapped = "weights are mapped files that the system may drop and reread";
@@ -50,15 +51,23 @@ constexpr Alias kAliases[] = {
      "auto or cpu", kAll},
     {"--quantization,-q", "vLLM, SGLang", kOne, kIgnored, "", nullptr, kOwnFormat},
     {"--tokenizer,--tokenizer-path,--revision,--tokenizer-revision,--hf-overrides,"
-     "--json-model-override-args",
-     "vLLM, SGLang", kOne, kRefused, "", nullptr,
+     "--json-model-override-args,--rope-scaling,--rope-theta",
+     "vLLM, SGLang, llama.cpp", kOne, kRefused, "", nullptr,
      "the model's folder holds its tokenizer and configuration; make a copy of the folder"},
     {"--tokenizer-mode", "vLLM, SGLang", kOne, kIgnored, "", nullptr, "the tokenizer is built in"},
     {"--lora-modules,--lora-paths,--lora", "vLLM, SGLang, llama.cpp", kSeveral, kRefused, "",
      nullptr, "Latte has no LoRA adapters"},
     {"--enable-lora", "vLLM, SGLang", kNone, kRefused, "", nullptr, "Latte has no LoRA adapters"},
-    {"--speculative-config,--speculative-algorithm,--model-draft,-md", "vLLM, SGLang, llama.cpp",
-     kOne, kRefused, "", nullptr, "say --draft-tokens and --drafter instead"},
+    {"--speculative-config,-sc,--speculative-model,--num-speculative-tokens,"
+     "--speculative-algorithm,--speculative-algo,--speculative-num-steps,--speculative-eagle-topk,"
+     "--speculative-num-draft-tokens,--speculative-draft-model-path,--model-draft,-md,--spec-type,"
+     "--draft-max,--draft,--draft-n,--draft-min,--draft-p-min",
+     "vLLM, SGLang, llama.cpp", kOne, kRefused, "", nullptr,
+     "say --draft-tokens and --drafter instead"},
+    {"--limit-mm-per-prompt,--mm-processor-kwargs,--media-io-kwargs,--mm-encoder-tp-mode", "vLLM",
+     kOne, kIgnored, "", nullptr, "content is text; a request with images is refused"},
+    {"--model-loader-extra-config,--additional-config,--profiler-config", "vLLM", kOne, kIgnored,
+     "", nullptr, "it changes no answer"},
     // Ranks
     {"--tensor-parallel-size,-tp,--tp-size", "vLLM, SGLang", kOne, kFlag, "--tp", ConvertCount, ""},
     {"--pipeline-parallel-size,-pp,--pp-size", "vLLM, SGLang", kOne, kOneRank, "", nullptr, kRanks},
@@ -113,9 +122,10 @@ constexpr Alias kAliases[] = {
     {"--disable-mla", "vLLM, SGLang", kNone, kFlag, "--attention decompressed", nullptr,
      "keys and values of every head are cached: many times the memory"},
     {"--attention-backend,--prefill-attention-backend,--decode-attention-backend,"
-     "--sampling-backend,--grammar-backend,--moe-backend,--moe-runner-backend,--compilation-config,"
-     "-O,--torchao-config",
+     "--sampling-backend,--moe-backend,--moe-runner-backend,--compilation-config,-cc,-O,"
+     "--attention-config,-ac,--kernel-config,--eplb-config,--torchao-config",
      "vLLM, SGLang", kOne, kIgnored, "", nullptr, kNoTuning},
+    {"-O0,-O1,-O2,-O3", "vLLM", kNone, kIgnored, "", nullptr, kNoTuning},
     {"--enforce-eager,--disable-cuda-graph,--enable-torch-compile,--disable-custom-all-reduce,"
      "--disable-overlap-schedule,--async-scheduling,--no-async-scheduling,--skip-server-warmup",
      "vLLM, SGLang", kNone, kIgnored, "", nullptr, kNoTuning},
@@ -151,6 +161,8 @@ constexpr Alias kAliases[] = {
      "vLLM, SGLang, llama.cpp", kNone, kFlag, "--no-prefix-cache"},
     {"--cache-reuse,--cache-ram,-cram,--slot-prompt-similarity,-sps", "llama.cpp", kOne, kIgnored,
      "", nullptr, "all sequences share one prefix cache in --cache-bytes"},
+    {"--kv-transfer-config,--kv-events-config,--ec-transfer-config", "vLLM", kOne, kRefused, "",
+     nullptr, "caches are not shared among servers; --cache-dir keeps prefixes on disk"},
     {"--slot-save-path", "llama.cpp", kOne, kRefused, "", nullptr,
      "--cache-dir keeps prefixes on disk by itself"},
     {"--enable-hierarchical-cache", "SGLang", kNone, kRefused, "", nullptr,
@@ -184,13 +196,21 @@ constexpr Alias kAliases[] = {
     {"--enable-auto-tool-choice", "vLLM", kNone, kIgnored, "", nullptr, kToolsByModel, kServe},
     {"--tool-call-parser", "vLLM, SGLang", kOne, kIgnored, "", nullptr, kToolsByModel, kServe},
     {"--jinja", "llama.cpp", kNone, kIgnored, "", nullptr, kAlways, kServe},
-    {"--generation-config,--sampling-defaults", "vLLM, SGLang", kOne, kRefused, "", nullptr,
-     "defaults come from the model's generation_config.json", kServe},
+    {"--generation-config,--override-generation-config,--sampling-defaults", "vLLM, SGLang", kOne,
+     kRefused, "", nullptr, "defaults come from the model's generation_config.json", kServe},
+    {"--default-chat-template-kwargs,--chat-template-kwargs", "vLLM, llama.cpp", kOne, kRefused, "",
+     nullptr, "chat_template_kwargs is a parameter of requests", kServe},
+    {"--structured-outputs-config,--reasoning-config", "vLLM", kOne, kRefused, "", nullptr,
+     "formats and reasoning are parameters of requests", kServe},
+    {"--structured-outputs-config.backend,--guided-decoding-backend,--grammar-backend",
+     "vLLM, SGLang", kOne, kIgnored, "", nullptr, "xgrammar makes answers match"},
     {"--n-predict,--predict,-n,--temp,--top-k,--top-p,--min-p,--repeat-penalty,"
      "--presence-penalty,--frequency-penalty",
      "llama.cpp", kOne, kRefused, "", nullptr, kByRequest, kServe},
     {"--embedding,--embeddings,--is-embedding,--reranking,--rerank", "SGLang, llama.cpp", kNone,
-     kRefused, "", nullptr, "Latte answers in tokens, not in embeddings", kServe},
+     kRefused, "", nullptr, kNoEmbeddings, kServe},
+    {"--pooler-config,--override-pooler-config", "vLLM", kOne, kRefused, "", nullptr, kNoEmbeddings,
+     kServe},
     // Log and metrics
     {"--uvicorn-log-level,--log-level-http", "vLLM, SGLang", kOne, kFlag, "--log-level",
      ConvertLogLevel, "critical: error", kServe},
@@ -283,7 +303,8 @@ constexpr std::string_view kHead = R"(
 
 Commands also take flags of vLLM, SGLang and llama.cpp, with dashes or underscores: all commands take common ones,
 `latte serve` and `latte batch` also flags of servers. A note on standard error says what is ignored. A flag is refused with
-exit code 2 if it would change answers or if Latte lacks what it asks for.
+exit code 2 if it would change answers or if Latte lacks what it asks for. A member of a flag whose value is an object, such as
+`--speculative-config.method`, is read as the flag itself, unless it has a row of its own.
 
 | Flag | Of | Is | Commands | Note |
 |---|---|---|---|---|
@@ -292,6 +313,13 @@ exit code 2 if it would change answers or if Latte lacks what it asks for.
 }  // namespace
 
 std::span<const Alias> Aliases() { return kAliases; }
+
+size_t DotOfMember(std::string_view name) {
+  const size_t dot = name.find('.');
+  const bool named = dot != std::string_view::npos && dot + 1 < name.size() &&
+                     name[dot + 1] >= 'a' && name[dot + 1] <= 'z';
+  return named ? dot : std::string_view::npos;
+}
 
 std::vector<std::string_view> NamesOf(const Alias& alias) {
   std::vector<std::string_view> out;
@@ -312,7 +340,12 @@ const Alias* FindAlias(std::string_view name, const CommandInfo& command) {
     for (const std::string_view candidate : NamesOf(alias))
       if (candidate == wanted) return &alias;
   }
-  return nullptr;
+  const size_t dot = DotOfMember(wanted);
+  if (dot == std::string::npos) return nullptr;
+  const Alias* whole = FindAlias(wanted.substr(0, dot), command);
+  const bool any_object = whole != nullptr && whole->words == kOne &&
+                          (whole->effect == kIgnored || whole->effect == kRefused);
+  return any_object ? whole : nullptr;
 }
 
 std::string AliasesPage() {

@@ -17,14 +17,16 @@ bool HasDash(const std::string& word) { return word.size() > 1 && word[0] == '-'
 // "-1" may be a value.
 bool MayBeValue(const std::string& word) { return !word.starts_with("--"); }
 
-// "--max_tokens=8" → "--max-tokens", "8". Short names have no "=".
+// "--max_tokens=8" → "--max-tokens", "8". Short names have no "=", but for "-O.mode=3".
 struct AliasWord {
   std::string name;
   std::optional<std::string> value;
 
   explicit AliasWord(const std::string& word) : name(word) {
-    if (!word.starts_with("--")) return;
     const size_t equals = word.find('=');
+    const bool member =
+        HasDash(word) && DotOfMember(std::string_view(word).substr(0, equals)) != word.npos;
+    if (!word.starts_with("--") && !member) return;
     if (equals != std::string::npos) value = word.substr(equals + 1);
     name = word.substr(0, equals);
     std::replace(name.begin(), name.end(), '_', '-');

@@ -108,6 +108,45 @@ TEST(Rewrite, ValuesAreNotNames) {
             (Words{"-p", "--temp", "-n", "1"}));
 }
 
+// vLLM takes the members of an object one by one.
+TEST(Rewrite, MembersOfObjects) {
+  constexpr const char* kDrafts = ": not supported: say --draft-tokens and --drafter instead";
+  for (const Words& line :
+       {Words{"--speculative-config.method", "mtp"},
+        Words{"--speculative-config.num_speculative_tokens=1"},
+        Words{"--speculative_config.draft_model_config.model", "x"},
+        Words{"--speculative-config", "{}"}, Words{"-sc.method", "mtp"}, Words{"-sc.method=mtp"},
+        Words{"--speculative-algo", "NEXTN"}, Words{"--speculative-num-steps", "1"}})
+    EXPECT_TRUE(ErrorOf(line).ends_with(kDrafts)) << line[0] << ": " << ErrorOf(line);
+  EXPECT_EQ(ErrorOf({"--speculative-config.method", "mtp"}).substr(0, 29),
+            "--speculative-config.method: ");
+  for (const Words& line :
+       {Words{"--compilation-config.pass_config.fuse", "true"}, Words{"-cc.mode=3"},
+        Words{"-O.mode", "3"}, Words{"-O.mode=3"}, Words{"-O3"}, Words{"-O", "3"},
+        Words{"--compilation-config.cudagraph_capture_sizes+", "1"},
+        Words{"--structured-outputs-config.backend", "xgrammar"},
+        Words{"--limit-mm-per-prompt.image", "0"}}) {
+    const CommandWords got = Rewritten(line);
+    EXPECT_EQ(got.words, Words{}) << line[0];
+    ASSERT_EQ(got.notes.size(), 1U) << line[0];
+    EXPECT_NE(got.notes[0].find(" is ignored: "), std::string::npos) << got.notes[0];
+  }
+  for (const char* refused :
+       {"--hf-overrides.rope_scaling.factor", "--override-generation-config.temperature",
+        "--kv-transfer-config.kv_role", "--structured-outputs-config.disable_any_whitespace"})
+    EXPECT_NE(ErrorOf({refused, "1"}).find(": not supported: "), std::string::npos) << refused;
+  EXPECT_EQ(ErrorOf({"--speculative-config.method"}),
+            "--speculative-config.method: expected a value, found none");
+}
+
+// A dot alone makes no member, and what is no object has none.
+TEST(Rewrite, OtherDotsStay) {
+  for (const Words& line : {Words{"--no-such-config.x", "1"}, Words{"-c.5"}, Words{"--port.x", "1"},
+                            Words{"--compilation-config."}, Words{"-s.x", "1"}, Words{"-m.x", "1"},
+                            Words{"org.x/my_model.q_8=a_b"}})
+    EXPECT_EQ(Args(line), line);
+}
+
 TEST(Rewrite, Numbers) {
   const auto tokens = [](const std::string& value) { return Args({"-c", value}); };
   EXPECT_EQ(tokens("128k"), (Words{"--context", "128000"}));
