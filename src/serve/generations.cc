@@ -200,7 +200,7 @@ void Generations::Tick() {
   const std::vector<std::shared_ptr<Generation>> all(running_.begin(), running_.end());
   for (const std::shared_ptr<Generation>& g : all) {
     if (!g->running || !g->running->reply().stream || now - g->last_write < kQuietStream) continue;
-    g->unwritten = g->running->KeepAlive();
+    g->running->KeepAlive(&g->unwritten);
     Write(*g);
   }
 }

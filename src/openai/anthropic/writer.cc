@@ -67,9 +67,7 @@ JsonOut AnthropicInput(std::string_view arguments) {
 
 AnthropicWriter::AnthropicWriter(AnswerWriterParts parts) : parts_(std::move(parts)) {}
 
-std::string_view AnthropicWriter::KeepAlive() const {
-  return "event: ping\ndata: {\"type\":\"ping\"}\n\n";
-}
+void AnthropicWriter::KeepAlive(std::string* sse) { AppendEvent("ping", "", sse); }
 
 void AnthropicWriter::BeginMessage(const OpenAiAnswer& answer, std::string* sse) const {
   AppendEvent("message_start", R"("message":)" + Dump(MessagesReply(parts_, answer)), sse);

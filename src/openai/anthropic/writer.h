@@ -25,7 +25,7 @@ class AnthropicWriter final : public AnswerWriter {
   void Add(const AnswerEvent& next, std::string* sse) override;
   void Finish(const OpenAiAnswer& answer, std::string* sse) override;
   void Fail(const Error& error, const OpenAiAnswer& answer, std::string* sse) override;
-  std::string_view KeepAlive() const override;
+  void KeepAlive(std::string* sse) override;
   JsonOut Body(const OpenAiAnswer& answer) const override;
 
  private:

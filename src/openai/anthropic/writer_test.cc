@@ -289,7 +289,9 @@ TEST(AnthropicWriter, ErrorsEndAStream) {
   TokenEvent failed = Last(FinishReason::kError);
   failed.error = {Code::kUnavailable, "gone"};
   EXPECT_TRUE(Stream(Running(true), {Event("a"), failed}).ends_with(expected));
-  EXPECT_EQ(Running(true).KeepAlive(), "event: ping\ndata: {\"type\":\"ping\"}\n\n");
+  std::string ping;
+  Running(true).KeepAlive(&ping);
+  EXPECT_EQ(ping, "event: ping\ndata: {\"type\":\"ping\"}\n\n");
 }
 
 TEST(AnthropicError, HasTheNamesOfTheApi) {

@@ -13,7 +13,7 @@ size_t AnswerEvent::choice() const {
 }
 
 // A comment, which every reader of server-sent events skips.
-std::string_view AnswerWriter::KeepAlive() const { return ": waiting\n\n"; }
+void AnswerWriter::KeepAlive(std::string* sse) { *sse += ": waiting\n\n"; }
 
 std::unique_ptr<AnswerWriter> MakeAnswerWriter(AnswerWriterParts parts) {
   switch (parts.reply.endpoint) {

@@ -38,8 +38,9 @@ class AnswerWriter {
   virtual void Finish(const OpenAiAnswer& answer, std::string* sse) = 0;
   // Ends a stream with an error. Called at any time before Finish, even before the first Add.
   virtual void Fail(const Error& error, const OpenAiAnswer& answer, std::string* sse) = 0;
-  // A stream sends this while there is nothing to say. Any number may come between two events.
-  virtual std::string_view KeepAlive() const;
+  // A stream that waits says that it lives: appends what a client reads as nothing. Any number of times before, between and
+  // after Add, but not after the end.
+  virtual void KeepAlive(std::string* sse);
 
   // The whole answer. Requires: answer.done(), no error.
   virtual JsonOut Body(const OpenAiAnswer& answer) const = 0;

@@ -44,7 +44,7 @@ void OpenAiRunning::Fail(const Error& error, std::string* sse) {
   state_->writer->Fail(error, state_->answer, sse);
 }
 
-std::string_view OpenAiRunning::KeepAlive() const { return state_->writer->KeepAlive(); }
+void OpenAiRunning::KeepAlive(std::string* sse) { state_->writer->KeepAlive(sse); }
 
 bool OpenAiRunning::done() const { return state_->answer.error() || state_->answer.done(); }
 const std::optional<Error>& OpenAiRunning::error() const { return state_->answer.error(); }

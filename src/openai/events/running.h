@@ -37,7 +37,8 @@ class OpenAiRunning {
   // Appends an error that is not of the engine's events, and ends the stream. Requires: a stream,
   // not done().
   void Fail(const Error& error, std::string* sse);
-  std::string_view KeepAlive() const;  // of AnswerWriter
+  // Of AnswerWriter. Requires: a stream, not done().
+  void KeepAlive(std::string* sse);
 
   // Every choice of every prompt has ended, or one has failed.
   bool done() const;

@@ -128,9 +128,17 @@ void ResponsesWriter::ItemEvent(std::string_view type, bool content, std::string
 
 void ResponsesWriter::Begin(std::string* sse) {
   if (std::exchange(begun_, true) || sse == nullptr) return;
-  const std::string response = R"("response":)" + Dump(ResponseJson("in_progress"));
-  Event("response.created", response, sse);
-  Event("response.in_progress", response, sse);
+  Event("response.created", R"("response":)" + Dump(ResponseJson("in_progress")), sse);
+  SayInProgress(sse);
+}
+
+void ResponsesWriter::SayInProgress(std::string* sse) {
+  Event("response.in_progress", R"("response":)" + Dump(ResponseJson("in_progress")), sse);
+}
+
+void ResponsesWriter::KeepAlive(std::string* sse) {
+  if (begun_) return SayInProgress(sse);
+  Begin(sse);
 }
 
 void ResponsesWriter::Open(Item item, std::string* sse) {

@@ -24,6 +24,8 @@ class ResponsesWriter final : public AnswerWriter {
   void Finish(const OpenAiAnswer& answer, std::string* sse) override;
   // response.failed.
   void Fail(const Error& error, const OpenAiAnswer& answer, std::string* sse) override;
+  // response.in_progress again: Codex ends a stream that has no event for long, and a comment is none.
+  void KeepAlive(std::string* sse) override;
   JsonOut Body(const OpenAiAnswer& answer) const override;
 
  private:
@@ -41,6 +43,7 @@ class ResponsesWriter final : public AnswerWriter {
   // Each appends the events that it makes.
   void AddParts(const OpenAiParts& parts, std::string* sse);
   void Begin(std::string* sse);
+  void SayInProgress(std::string* sse);
   void AddReasoning(std::string_view text, std::string* sse);
   void AddContent(std::string_view text, std::string* sse);
   void AddCall(const ToolEvent& event, std::string* sse);

@@ -103,6 +103,39 @@ TEST(ResponsesWriter, AStreamHasTheOrderOfTheApi) {
   EXPECT_EQ(Dump(last), Dump(body));
 }
 
+// Clients count time since the last event, for which comments are nothing.
+TEST(ResponsesWriter, AStreamThatWaitsHasEvents) {
+  OpenAiRunning running = Running(true);
+  std::string sse;
+  for (int i = 0; i < 3; ++i) running.KeepAlive(&sse);
+  std::vector<JsonOut> events = Events(sse);
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_EQ(Types(events), (Names{"created", "in_progress"}));
+  for (const JsonOut& event : events) {
+    EXPECT_EQ(event["response"]["status"], "in_progress");
+    EXPECT_EQ(event["response"]["id"], "resp_7");
+  }
+  EXPECT_EQ(sse.find(": waiting"), std::string::npos);
+
+  running.Add(0, Event("ye"), &sse);
+  running.KeepAlive(&sse);
+  running.Add(0, Event("s", FinishReason::kStop), &sse);
+  events = Events(sse);
+  EXPECT_EQ(Types(events),
+            (Names{"created", "in_progress", "output_item.added", "content_part.added",
+                   "output_text.delta", "in_progress", "output_text.delta", "output_text.done",
+                   "content_part.done", "output_item.done", "completed"}));
+  EXPECT_EQ(events.back()["response"]["output"][0]["content"][0]["text"], "yes");
+}
+
+TEST(ResponsesWriter, AStreamThatWaitedAndFailedBeginsOnce) {
+  OpenAiRunning running = Running(true);
+  std::string sse;
+  running.KeepAlive(&sse);
+  running.Fail({Code::kUnavailable, "gone"}, &sse);
+  EXPECT_EQ(Types(Events(sse)), (Names{"created", "in_progress", "failed"}));
+}
+
 TEST(ResponsesWriter, ALimitMakesTheAnswerAndItsLastItemIncomplete) {
   for (const bool stream : {false, true}) {
     OpenAiRunning running = Running(stream);
