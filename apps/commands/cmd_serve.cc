@@ -56,6 +56,7 @@ Result<OpenAiModel> MakeModel(const Chosen& chosen, const std::string& name,
                               const ModelFiles& files) {
   const ServeOptions& options = chosen.serve;
   LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Create(name, files));
+  model.UseApiDefaults();
   model.seed = static_cast<uint64_t>(options.seed);
   if (chosen.drawn_seed) model.new_seed = NewSeeds(model.seed);
   if (!options.chat_template.empty()) {

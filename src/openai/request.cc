@@ -20,6 +20,8 @@ namespace {
 
 // A chat continues to the end of the context, as the API says.
 constexpr int64_t kCompletionTokens = 16;
+// The same in the APIs of OpenAI and Anthropic.
+constexpr double kApiTemperature = 1;
 
 Status SetMaxTokens(OpenAiEndpoint endpoint, const OpenAiFields& fields, StopConditions* stop) {
   if (fields.max_tokens && fields.max_completion_tokens &&
@@ -222,6 +224,10 @@ Result<OpenAiModel> OpenAiModel::Create(const std::string& name, const ModelFile
                   defaults};
   out.fingerprint = fmt::format("fp_{:010x}", files.config.text_hash & 0xFFFFFFFFFF);
   return out;
+}
+
+void OpenAiModel::UseApiDefaults() {
+  if (!defaults.recommended) defaults.temperature = kApiTemperature;
 }
 
 Status OpenAiModel::UseChatTemplate(const std::string& text, const ModelConfig& config) {

@@ -40,6 +40,9 @@ struct OpenAiModel {
   // Errors: of LoadGenerationDefaults and ReadFile.
   [[nodiscard]] static Result<OpenAiModel> Create(const std::string& name, const ModelFiles& files);
 
+  // For requests that come over HTTP: without generation_config.json, they are sampled at the API's temperature.
+  void UseApiDefaults();
+
   // Replaces the chat template of the checkpoint. Errors: of ChatPromptBuilder::Create.
   [[nodiscard]] Status UseChatTemplate(const std::string& text, const ModelConfig& config);
 };

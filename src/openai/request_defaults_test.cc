@@ -1,4 +1,4 @@
-// generation_config.json provides the defaults of a batch request.
+// generation_config.json provides the defaults of a request.
 #include <filesystem>
 #include <fstream>
 
@@ -21,10 +21,24 @@ class OpenAiDefaults : public testing::Test {
       if (file.path().filename() != "generation_config.json")
         fs::create_symlink(file.path(), fs::path(dir_.path()) / file.path().filename());
   }
-  Result<OpenAiRequest> Ask(const std::string& recommended, const std::string& members) {
-    std::ofstream(dir_.File("generation_config.json")) << recommended;
+  Result<OpenAiModel> Model() {
     LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(dir_.path()));
-    LATTE_ASSIGN_OR_RETURN(const OpenAiModel model, OpenAiModel::Create(dir_.path(), files));
+    return OpenAiModel::Create(dir_.path(), files);
+  }
+  void Recommend(const std::string& text) {
+    std::ofstream(dir_.File("generation_config.json")) << text;
+  }
+  // The temperature of requests over HTTP that give none.
+  double TemperatureOverHttp(OpenAiEndpoint endpoint, const std::string& body) {
+    OpenAiModel model = Model().value();
+    model.UseApiDefaults();
+    const auto parsed = ParseOpenAiBody(endpoint, body, model);
+    if (!parsed) ADD_FAILURE() << parsed.error().message;
+    return parsed ? parsed->requests.front().sampling.temperature : -1;
+  }
+  Result<OpenAiRequest> Ask(const std::string& recommended, const std::string& members) {
+    Recommend(recommended);
+    LATTE_ASSIGN_OR_RETURN(const OpenAiModel model, Model());
     return ParseOpenAiRequest(OpenAiEndpoint::kCompletions,
                               Json::Parse(R"({"prompt": "Once")" + members + "}", "body").value(),
                               model);
@@ -49,6 +63,38 @@ TEST_F(OpenAiDefaults, AllOfThemReachARequestThatSaysNothing) {
     EXPECT_EQ(params.top_p, 0.95);
     EXPECT_EQ(params.min_p, 0.05);
     EXPECT_EQ(params.repetition_penalty, 1.1);
+  }
+}
+
+constexpr std::pair<OpenAiEndpoint, const char*> kBodies[] = {
+    {OpenAiEndpoint::kChat, R"("messages": [{"role": "user", "content": "Hi"}]})"},
+    {OpenAiEndpoint::kCompletions, R"("prompt": "Hi"})"},
+    {OpenAiEndpoint::kResponses, R"("input": "Hi"})"},
+    {OpenAiEndpoint::kMessages,
+     R"("max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]})"}};
+
+// A checkpoint that recommends nothing: a server samples as the API says, and a batch takes the likeliest tokens.
+TEST_F(OpenAiDefaults, OverHttpTheApisTemperatureHolds) {
+  for (const auto& [endpoint, body] : kBodies) {
+    EXPECT_EQ(TemperatureOverHttp(endpoint, std::string("{") + body), 1) << body;
+    EXPECT_EQ(TemperatureOverHttp(endpoint, std::string(R"({"temperature": null, )") + body), 1);
+    EXPECT_EQ(TemperatureOverHttp(endpoint, std::string(R"({"temperature": 0, )") + body), 0);
+    EXPECT_EQ(TemperatureOverHttp(endpoint, std::string(R"({"temperature": 0.3, )") + body), 0.3);
+    const auto batch = ParseOpenAiBody(endpoint, std::string("{") + body, Model().value());
+    ASSERT_TRUE(batch) << batch.error().message;
+    EXPECT_EQ(batch->requests.front().sampling.temperature, 0) << body;
+  }
+}
+
+TEST_F(OpenAiDefaults, OverHttpARecommendationWins) {
+  for (const auto& [recommended, temperature] :
+       {std::pair(R"({"do_sample": true, "temperature": 0.6})", 0.6),
+        std::pair(R"({"do_sample": true})", 1.0), std::pair(R"({"do_sample": false})", 0.0),
+        std::pair(R"({"eos_token_id": 1})", 0.0)}) {
+    Recommend(recommended);
+    for (const auto& [endpoint, body] : kBodies)
+      EXPECT_EQ(TemperatureOverHttp(endpoint, std::string("{") + body), temperature)
+          << recommended << body;
   }
 }
 

@@ -33,6 +33,7 @@ Result<GenerationDefaults> LoadGenerationDefaults(const std::string& dir) {
   GenerationDefaults out;
   const std::string path = dir + "/generation_config.json";
   if (!Exists(path)) return out;
+  out.recommended = true;
   LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, 1 << 20));
   LATTE_ASSIGN_OR_RETURN(const Json config, Json::Parse(text, path));
   if (!config.is_object()) return Corrupt(path + ": expected an object, found another type");

@@ -10,6 +10,7 @@
 namespace latte {
 
 struct GenerationDefaults {
+  bool recommended = false;  // the checkpoint has the file
   double temperature = 0.0;  // 0: greedy, also without do_sample
   int64_t top_k = 0;         // 0: all tokens
   double top_p = 1.0;

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import ssl
@@ -37,6 +38,39 @@ class Life(unittest.TestCase):
             with Server(LATTE, *flags) as server:
                 texts = {server.post(COMPLETIONS, body)[2]["choices"][0]["text"] for _ in range(4)}
                 self.assertTrue(least <= len(texts) <= most, texts)
+
+    def test_a_model_that_recommends_nothing_is_sampled_as_the_api_says(self):
+        user = [{"role": "user", "content": "Once upon a time"}]
+        asks = ((COMPLETIONS, {"prompt": "Once upon a time", "max_tokens": 40}),
+                ("/v1/chat/completions", {"messages": user, "max_tokens": 40}),
+                ("/v1/responses", {"input": "Once upon a time", "max_output_tokens": 40}),
+                ("/v1/messages", {"messages": user, "max_tokens": 40}))
+        model = pathlib.Path(self.folder) / "model"
+        shutil.copytree(pathlib.Path(__file__).resolve().parents[3] / "models/tiny", model)
+        recommended = model / "generation_config.json"
+
+        def answers(server, path, body):
+            """The answers of four requests: each gets a seed of its own."""
+            found = [server.post(path, body)[2] for _ in range(4)]
+            return {json.dumps(a.get("choices") or a.get("output") or a.get("content")).replace(a["id"].split("_")[-1], "")
+                    for a in found}
+        for text, differ in ((None, True), ('{"do_sample": false}', False), ('{"do_sample": true, "temperature": 1}', True)):
+            recommended.unlink(missing_ok=True)
+            if text:
+                recommended.write_text(text)
+            with Server(LATTE, model=str(model)) as server:
+                for path, body in asks:
+                    with self.subTest(recommended=text, path=path):
+                        self.assertEqual(len(answers(server, path, body)) > 1, differ)
+                        self.assertEqual(len(answers(server, path, {**body, "temperature": 0})), 1)
+        recommended.unlink()
+        requests = pathlib.Path(self.folder) / "requests.jsonl"
+        requests.write_text("".join(json.dumps({"custom_id": str(i), "method": "POST", "url": COMPLETIONS, "body": {**asks[0][1], "seed": i}}) + "\n"
+                                    for i in range(4)))
+        results = pathlib.Path(self.folder) / "results.jsonl"
+        subprocess.run([LATTE, "batch", str(model), "-i", requests, "-o", results], check=True, capture_output=True, timeout=120)
+        texts = [json.loads(line)["response"]["body"]["choices"][0]["text"] for line in results.read_text().splitlines()]
+        self.assertEqual((len(texts), len(set(texts))), (4, 1), "latte batch is greedy")
 
     def test_the_request_to_copy_names_an_address_of_this_machine(self):
         with Server(LATTE, "--host", "0.0.0.0") as server:
@@ -134,7 +168,9 @@ class Life(unittest.TestCase):
                 self.assertEqual(answer["error"]["code"], "invalid_api_key")
             for key, status in (("one", 200), ("two", 200), ("from-file", 200), ("on", 401), ("onee", 401), ("", 401)):
                 self.assertEqual(server.get("/v1/models", headers={"Authorization": f"Bearer {key}"})[0], status, key)
-            self.assertEqual(server.get("/v1/models", headers={"X-Api-Key": "two"})[0], 200)
+            for name in ("X-Api-Key", "api-key"):  # of Anthropic's clients, of Azure's
+                self.assertEqual(server.get("/v1/models", headers={name: "two"})[0], 200, name)
+                self.assertEqual(server.get("/v1/models", headers={name: "three"})[0], 401, name)
             self.assertNotIn("from-file", "\n".join(server.lines))
 
     def test_cors(self):
@@ -152,6 +188,20 @@ class Life(unittest.TestCase):
             self.assertEqual(answer.headers["Access-Control-Allow-Origin"], "https://page.example")
             connection.close()
             self.assertEqual(server.get("/health", headers={"Origin": "https://other.example"})[0], 403)
+
+    def test_localhost_is_all_addresses_of_this_name(self):
+        addresses = {found[4][0] for found in socket.getaddrinfo("localhost", 80, proto=socket.IPPROTO_TCP)}
+        with Server(LATTE, "--host", "localhost") as server:
+            for address in sorted(addresses):
+                with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as free:
+                    try:
+                        free.bind((address, 0))
+                    except OSError:
+                        continue  # this machine lacks that family
+                connection = http.client.HTTPConnection(address, server.port, timeout=60)
+                connection.request("GET", "/health", headers={"Host": f"localhost:{server.port}"})
+                self.assertEqual(connection.getresponse().status, 200, address)
+                connection.close()
 
     def test_unix_socket(self):
         path = os.path.join(self.folder, "latte.sock")
