@@ -4,13 +4,18 @@
 
 #include <fmt/format.h>
 
-#include "src/base/strings.h"
-
 namespace latte {
 namespace {
 
 bool IsPlain(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+}
+
+// Ids are encoded with capital letters only, so that each has one form.
+int CapitalHexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
 }
 
 }  // namespace
@@ -29,13 +34,13 @@ std::string EncodeCallId(std::string_view id) {
 std::string DecodeCallId(std::string_view id) {
   std::string out;
   for (size_t i = 0; i < id.size(); ++i) {
-    const bool is_code =
-        id[i] == '-' && i + 2 < id.size() && HexDigit(id[i + 1]) >= 0 && HexDigit(id[i + 2]) >= 0;
+    const bool is_code = id[i] == '-' && i + 2 < id.size() && CapitalHexDigit(id[i + 1]) >= 0 &&
+                         CapitalHexDigit(id[i + 2]) >= 0;
     if (!is_code) {
       out += id[i];
       continue;
     }
-    out += static_cast<char>(HexDigit(id[i + 1]) * 16 + HexDigit(id[i + 2]));
+    out += static_cast<char>(CapitalHexDigit(id[i + 1]) * 16 + CapitalHexDigit(id[i + 2]));
     i += 2;
   }
   return out;
