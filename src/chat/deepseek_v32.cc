@@ -3,6 +3,10 @@
 // The prompt begins with BOS. A system message is its text, then the tools. <U>TEXT<A> is followed
 // by <think> where the model should think and by </think> elsewhere. Reasoning is kept only after
 // the last message of a user. Calls and results are marked with a token of their own (DSML).
+//
+// The reference opens the answer together with the user's text or the results, so that a system
+// message which follows becomes the beginning of the answer. Here it comes before the opening, and
+// an answer to a system message alone is opened, too.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -58,6 +62,8 @@ class V32Encoder {
     if (options_.thinks()) DropDevelopers();
     out_.TemplateText("<｜begin▁of▁sentence｜>");
     for (size_t i = 0; i < messages_.size(); ++i) LATTE_RETURN_IF_ERROR(Write(i));
+    if (options_.add_generation_prompt) OpenAfterSystem(true);
+    Open();
     return out_.Take();
   }
 
@@ -105,6 +111,26 @@ class V32Encoder {
     return yes && options_.thinks() ? "<think>" : "</think>";
   }
 
+  // Writes the beginning of an answer that is due.
+  void Open() {
+    out_.TemplateText(opening_);
+    opening_.clear();
+  }
+
+  // `thinks`: whether the answer comes after the last message of a user.
+  void OpenAfterSystem(bool thinks) {
+    if (after_system_) opening_ = fmt::format("<｜Assistant｜>{}", Think(thinks));
+    after_system_ = false;
+  }
+
+  Status WriteSystem(size_t i) {
+    const std::string content = messages_[i].content.value_or("");
+    if (!opening_.empty() && !content.empty()) out_.TemplateText("\n\n");
+    out_.UserText(content);
+    if (opening_.empty()) after_system_ = after_system_ || !content.empty();
+    return i == 0 ? WriteTools("\n\n") : Status();
+  }
+
   Status WriteTools(std::string_view before) {
     LATTE_ASSIGN_OR_RETURN(const std::vector<Value> functions, ParseTools(options_));
     if (!functions.empty()) {
@@ -130,10 +156,10 @@ class V32Encoder {
   Status Write(size_t i) {
     const ChatMessage& message = messages_[i];
     const std::string content = message.content.value_or("");
-    if (message.role == "system") {
-      out_.UserText(content);
-      return i == 0 ? WriteTools("\n\n") : Status();
-    }
+    if (message.role == "system") return WriteSystem(i);
+    if (message.role == "assistant") OpenAfterSystem(static_cast<int64_t>(i) > LastUser());
+    after_system_ = false;
+    Open();
     if (message.role == "tool") return WriteResult(i);
     if (message.role == "assistant") return WriteAssistant(i);
     if (message.role != "user" && message.role != "developer")
@@ -143,9 +169,8 @@ class V32Encoder {
       if (content.empty()) return Bad(i, "a developer must say something");
       out_.TemplateText("\n\n# The user's message is: ");
     }
-    out_.UserText(content)
-        .TemplateText("<｜Assistant｜>")
-        .TemplateText(Think(static_cast<int64_t>(i) == LastUser()));
+    out_.UserText(content);
+    opening_ = fmt::format("<｜Assistant｜>{}", Think(static_cast<int64_t>(i) == LastUser()));
     return {};
   }
 
@@ -160,9 +185,10 @@ class V32Encoder {
     out_.TemplateText("\n<result>")
         .UserText(messages_[i].content.value_or(""))
         .TemplateText("</result>");
-    if (i - first + 1 == calls)
-      out_.TemplateText("\n</function_results>\n\n")
-          .TemplateText(Think(static_cast<int64_t>(i) >= LastUser()));
+    if (i - first + 1 == calls) {
+      out_.TemplateText("\n</function_results>");
+      opening_ = fmt::format("\n\n{}", Think(static_cast<int64_t>(i) >= LastUser()));
+    }
     return {};
   }
 
@@ -207,6 +233,8 @@ class V32Encoder {
   std::vector<ChatMessage> messages_;
   std::vector<size_t> places_;  // of the messages as they were given, for errors
   const ChatOptions& options_;
+  std::string opening_;        // of the answer that is due
+  bool after_system_ = false;  // a system message stands where no answer is due
   PromptWriter out_;
 };
 

@@ -242,12 +242,9 @@ Result<std::vector<Value>> ParseTools(const ChatOptions& options) {
 
 Result<Value> ParseArguments(const ToolCall& call) {
   Result<Value> parsed = jinja::ParseJson(call.arguments, "arguments");
-  const std::string why = !parsed ? "; repair them or leave the call out: " + parsed.error().message
-                          : parsed->Is(jinja::Kind::kDict) ? ""
-                                                           : ", found another value";
-  if (why.empty()) return parsed;
-  return InvalidArgument(fmt::format(
-      "the arguments of a call must be an object for this format, here of '{}'{}", call.name, why));
+  if (parsed && parsed->Is(jinja::Kind::kDict)) return parsed;
+  return jinja::MakeDict(
+      {{Text("INVALID_JSON", true), Value::String(jinja::UserText(call.arguments))}});
 }
 
 Result<std::string> CompactJson(const Value& value) {

@@ -42,8 +42,8 @@ class PromptWriter {
 // The tools of the options, each an object with "function"; an empty list if there are none.
 [[nodiscard]] Result<std::vector<jinja::Value>> ParseTools(const ChatOptions& options);
 
-// The arguments of a call as an object. Errors: kInvalidArgument naming the function, for arguments
-// that are no JSON, such as the ones of an answer that was cut.
+// The arguments of a call as an object. Other arguments, such as a text that was cut, become
+// {"INVALID_JSON": text}, as in answers of /v1/messages: a client repeats them in every later request.
 [[nodiscard]] Result<jinja::Value> ParseArguments(const ToolCall& call);
 
 // As Python's json.dumps(value, ensure_ascii=False).

@@ -101,6 +101,7 @@ Result<ChatPromptBuilder> ChatPromptBuilder::CreateFor(const Tokenizer& tokenize
     out.shows_messages_ = FindUnshown(out.renderer_, question, {}, *opening).empty();
   }
   out.developer_is_system_ = !out.ShowsDevelopers();
+  out.opens_before_system_ = out.OpensBeforeSystem();
   out.tool_format_ = FindToolFormat(out.format(), out.chat_template());
   out.shows_tools_ = out.ShowsTools();
   out.hides_calls_ = out.HidesCalls();
@@ -180,6 +181,52 @@ Result<std::vector<std::string>> ChatPromptBuilder::NotesOn(
   return std::vector<std::string>(notes.begin(), notes.end());
 }
 
+// Some templates open the answer together with the user's text, and write a system message that
+// follows as the beginning of that answer.
+bool ChatPromptBuilder::OpensBeforeSystem() const {
+  const std::vector<ChatMessage> chat = {Message("user", "?"),
+                                         Message("system", std::string(kAnswer))};
+  const auto question = renderer_.Render(std::span(chat).first(1));
+  const auto later = renderer_.Render(chat);
+  if (!question || !later || question->empty() || later->empty()) return false;
+  const TextPiece& opening = question->back();
+  return opening.from_template && opening.text.find_first_not_of(kSpaces) != std::string::npos &&
+         !later->back().from_template && later->back().text.ends_with(kAnswer);
+}
+
+Result<ArrangedChat> ChatPromptBuilder::Arrange(std::span<const ChatMessage> messages) const {
+  LATTE_ASSIGN_OR_RETURN(ArrangedChat out, ArrangeToolResults(format(), messages));
+  if (tool_format_ == ToolFormat::kKimiK2) NameCallsAsKimi(&out.messages);
+  if (developer_is_system_ && opens_before_system_)
+    for (ChatMessage& message : out.messages)
+      if (message.role == "developer") message.role = "system";
+  if (opens_before_system_) JoinSystemToUsers(&out);
+  return out;
+}
+
+// With a format that opens an answer only after a question, the model would write on behind the end
+// of its last answer.
+Status ChatPromptBuilder::CheckEnd(std::span<const ChatMessage> messages,
+                                   const ChatOptions& options,
+                                   std::span<const TextPiece> prompt) const {
+  const auto last = std::find_if(messages.rbegin(), messages.rend(), [](const ChatMessage& m) {
+    return m.role != "system" && m.role != "developer";
+  });
+  if (!options.add_generation_prompt || last == messages.rend() || last->role != "assistant")
+    return {};
+  const bool closed = !prompt.empty() && prompt.back().from_template &&
+                      prompt.back().text.find_first_not_of(kSpaces) != std::string::npos;
+  if (!closed || last->prefix) return {};
+  ChatOptions without = options;
+  without.add_generation_prompt = false;
+  const auto same = renderer_.Render(messages, without);
+  if (!same || JoinPieces(*same) != JoinPieces(prompt)) return {};
+  return Unsupported(fmt::format(
+      "chat format {}: message {}: this format begins no answer after an answer; let the last "
+      "message be the user's or the result of a tool",
+      ChatFormatName(format()), messages.rend() - last - 1));
+}
+
 Result<ChatPrompt> ChatPromptBuilder::Build(std::span<const ChatMessage> messages,
                                             const ChatOptions& options) const {
   std::vector<ChatMessage> shown = renderer_.WithCallsShown(messages);
@@ -195,6 +242,7 @@ Result<ChatPrompt> ChatPromptBuilder::Build(std::span<const ChatMessage> message
 Result<ChatPrompt> ChatPromptBuilder::BuildFrom(std::span<const ChatMessage> messages,
                                                 const ChatOptions& options) const {
   LATTE_ASSIGN_OR_RETURN(const std::vector<TextPiece> pieces, renderer_.Render(messages, options));
+  LATTE_RETURN_IF_ERROR(CheckEnd(messages, options, pieces));
   ChatPrompt out;
   LATTE_ASSIGN_OR_RETURN(out.notes, NotesOn(messages, options, pieces));
   LATTE_ASSIGN_OR_RETURN(out.ids, Encode(tokenizer_, pieces));

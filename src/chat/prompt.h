@@ -10,6 +10,7 @@
 
 #include "latte/status.h"
 
+#include "src/chat/arrange.h"
 #include "src/chat/check.h"
 #include "src/chat/template_format.h"
 #include "src/chat/tools/tool_syntax.h"
@@ -36,11 +37,17 @@ class ChatPromptBuilder {
                                                         const ModelConfig& config,
                                                         const std::string& chat_template);
 
+  // The conversation as this format can write it: results of tools behind their calls, ids of calls
+  // as the model reads them, system messages before the answer that they instruct.
+  // Errors: of ArrangeToolResults.
+  [[nodiscard]] Result<ArrangedChat> Arrange(std::span<const ChatMessage> messages) const;
+
   // The prompt contains all instructions and questions, unless the format shows no message at all.
   // The role developer becomes system if the format has only that. Answers that the format leaves
   // out are listed in `notes`.
   // Errors: of ChatRenderer::Render and Tokenizer::EncodePieces; kInvalidArgument naming place and
-  // role of a message whose text or calls the format leaves out.
+  // role of a message whose text or calls the format leaves out; kUnsupported for a conversation
+  // that ends with a closed answer, after which the format opens no other.
   [[nodiscard]] Result<ChatPrompt> Build(std::span<const ChatMessage> messages,
                                          const ChatOptions& options = {}) const;
 
@@ -84,6 +91,9 @@ class ChatPromptBuilder {
                                            const ChatOptions& options,
                                            std::span<const TextPiece> prompt) const;
   bool CanDoWithout(const Unshown& left, std::string_view role) const;
+  Status CheckEnd(std::span<const ChatMessage> messages, const ChatOptions& options,
+                  std::span<const TextPiece> prompt) const;
+  bool OpensBeforeSystem() const;
   bool ShowsDevelopers() const;
   std::optional<int32_t> TokenAfterAnswers() const;
   bool FindThinkingSwitch() const;
@@ -98,6 +108,7 @@ class ChatPromptBuilder {
   bool shows_messages_ = true;  // false: it does not even show a question; such a format is not
                                 // checked
   bool developer_is_system_ = false;
+  bool opens_before_system_ = false;
   std::optional<ToolFormat> tool_format_;
   bool shows_tools_ = false;
   bool hides_calls_ = false;

@@ -192,6 +192,75 @@ TEST(ChatPrompt, DevelopersAreSystemInTheFamiliesFormats) {
   }
 }
 
+std::string ArrangedAndRendered(const ChatPromptBuilder& builder,
+                                const std::vector<ChatMessage>& messages) {
+  const auto arranged = builder.Arrange(messages);
+  return arranged ? Rendered(builder, arranged->messages) : ToString(arranged.error());
+}
+
+constexpr auto kOpensAfterUsers =
+    "{% for m in messages %}{% if m.role == 'user' %}<u>{{ m.content }}</a>{% else %}"
+    "{{ m.content }}{% if m.role == 'assistant' %}<u>{% endif %}{% endif %}{% endfor %}";
+
+TEST(ChatPrompt, SystemMessagesStandBeforeTheAnswerThatATemplateOpensWithTheQuestion) {
+  const auto builder = WithTemplate(kOpensAfterUsers);
+  const ChatMessage user = Message("user", "x");
+  EXPECT_EQ(ArrangedAndRendered(*builder, {user, Message("system", "s")}), "<u>x\n\ns</a>");
+  EXPECT_EQ(ArrangedAndRendered(*builder,
+                                {user, Message("system", "s"), Message("assistant", "y"), user}),
+            "<u>x\n\ns</a>y<u><u>x</a>");
+  EXPECT_EQ(ArrangedAndRendered(*builder, {Message("system", "s"), user}), "s<u>x</a>");
+  // A format that has a place for it keeps it there.
+  EXPECT_EQ(
+      ArrangedAndRendered(
+          *WithTemplate("{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}</a>"),
+          {user, Message("system", "s"), Message("developer", "d")}),
+      "user:x;system:s;developer:d;</a>");
+}
+
+TEST(ChatPrompt, AnAnswerIsNotFollowedByTextThatNoAnswerBegins) {
+  const auto refused = [](const ChatPromptBuilder& builder, const std::vector<ChatMessage>& chat) {
+    const auto built = builder.Build(chat);
+    if (built) return std::string();
+    EXPECT_EQ(built.error().code, Code::kUnsupported);
+    return built.error().message;
+  };
+  const ChatMessage user = Message("user", "x");
+  const ChatMessage answer = Message("assistant", "y");
+  ChatMessage call = answer;
+  call.tool_calls = {{"1", "f", "{}"}};
+  const auto tokenizer = Tokenizer::FromJson(Dump(SmallTokenizer())).value();
+  const auto v32 = ChatPromptBuilder::Create(tokenizer, Config("deepseek_v32")).value();
+  EXPECT_NE(refused(v32, {user, answer}).find("message 1: "), std::string::npos);
+  EXPECT_NE(refused(v32, {user, answer, user, call}).find("message 3: "), std::string::npos);
+  JsonOut with_search = SmallTokenizer();
+  AddToken(&with_search, "<｜search▁begin｜>");
+  const auto v31 = ChatPromptBuilder::Create(Tokenizer::FromJson(Dump(with_search)).value(),
+                                             Config("deepseek_v3"))
+                       .value();
+  EXPECT_EQ(v31.format(), ChatFormat::kDeepseekV31);
+  EXPECT_NE(refused(v31, {user, answer}).find("message 1: "), std::string::npos);
+  EXPECT_NE(refused(v31, {user, answer, Message("system", "s")}).find("message 1: "),
+            std::string::npos);
+  EXPECT_EQ(refused(v32, {user, answer, Message("system", "s")}), "");
+  EXPECT_EQ(refused(v32, {user, answer, user}), "");
+  EXPECT_NE(refused(*WithTemplate(kOpensAfterUsers), {user, answer}).find("message 1: "),
+            std::string::npos);
+  // These begin another answer, or leave the last one open.
+  EXPECT_EQ(
+      refused(ChatPromptBuilder::Create(tokenizer, Config("deepseek_v3")).value(), {user, answer}),
+      "");
+  EXPECT_EQ(
+      refused(ChatPromptBuilder::Create(tokenizer, Config("kimi_k2")).value(), {user, answer}), "");
+  EXPECT_EQ(refused(*WithTemplate("{% for m in messages %}<u>{{ m.content }}{% endfor %}"),
+                    {user, answer}),
+            "");
+  // A caller that wants only the tokens gets them.
+  ChatOptions closed;
+  closed.add_generation_prompt = false;
+  EXPECT_TRUE(v32.Build(std::vector{user, answer}, closed));
+}
+
 TEST(ChatPrompt, WhatAFormatLeavesOutIsRefusedWithPlaceAndRole) {
   const auto builder = WithTemplate(
       "{% for m in messages %}{% if m.role in ['user', 'assistant'] %}<u>{{ m.content }}{% endif %}"

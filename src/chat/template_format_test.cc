@@ -211,6 +211,51 @@ TEST(Chat, DeepseekV32PlacesDevelopersAndFormats) {
       "<｜begin▁of▁sentence｜><｜User｜>U<｜Assistant｜><think>");
 }
 
+// The reference writes such a message as the beginning of the answer.
+TEST(Chat, DeepseekV32PutsSystemMessagesBeforeTheAnswerTheyInstruct) {
+  const ChatMessage system = Message("system", "LATER");
+  const ChatMessage user = Message("user", "U");
+  const ChatMessage answer = Message("assistant", "A");
+  ChatMessage call = Message("assistant", "");
+  call.tool_calls = {{"i", "f", "{}"}};
+  const std::string calls =
+      "\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n\n</｜DSML｜invoke>\n"
+      "</｜DSML｜function_calls><｜end▁of▁sentence｜>";
+  const std::pair<std::vector<ChatMessage>, std::string> cases[] = {
+      {{user, system}, "<｜User｜>U\n\nLATER<｜Assistant｜></think>"},
+      {{user, system, system}, "<｜User｜>U\n\nLATER\n\nLATER<｜Assistant｜></think>"},
+      {{user, system, answer, user},
+       "<｜User｜>U\n\nLATER<｜Assistant｜></think>A<｜end▁of▁sentence｜>"
+       "<｜User｜>U<｜Assistant｜></think>"},
+      {{user, system, user},
+       "<｜User｜>U\n\nLATER<｜Assistant｜></think><｜User｜>U<｜Assistant｜></think>"},
+      {{user, Message("system", "")}, "<｜User｜>U<｜Assistant｜></think>"},
+      {{user, call, Message("tool", "R"), system},
+       "<｜User｜>U<｜Assistant｜></think>" + calls +
+           "\n\n<function_results>\n<result>R</result>\n</function_results>\n\nLATER\n\n</think>"},
+      // No answer is open behind an answer, and none behind the first instructions.
+      {{user, answer, system},
+       "<｜User｜>U<｜Assistant｜></think>A<｜end▁of▁sentence｜>LATER<｜Assistant｜></think>"},
+      {{system}, "LATER<｜Assistant｜></think>"},
+      {{system, answer, user},
+       "LATER<｜Assistant｜></think>A<｜end▁of▁sentence｜><｜User｜>U<｜Assistant｜></think>"},
+      // Where the reference puts it.
+      {{user, answer, system, user},
+       "<｜User｜>U<｜Assistant｜></think>A<｜end▁of▁sentence｜>LATER<｜User｜>U<｜Assistant｜></"
+       "think>"},
+  };
+  for (const auto& [messages, prompt] : cases)
+    EXPECT_EQ(Prompt(ChatFormat::kDeepseekV32, messages), "<｜begin▁of▁sentence｜>" + prompt);
+  ChatOptions thinking;
+  thinking.thinking = true;
+  EXPECT_EQ(Prompt(ChatFormat::kDeepseekV32, {user, system}, thinking),
+            "<｜begin▁of▁sentence｜><｜User｜>U\n\nLATER<｜Assistant｜><think>");
+  EXPECT_EQ(
+      Prompt(ChatFormat::kDeepseekV32, {user, call, Message("tool", "R"), system}, thinking),
+      "<｜begin▁of▁sentence｜><｜User｜>U<｜Assistant｜><think></think>" + calls +
+          "\n\n<function_results>\n<result>R</result>\n</function_results>\n\nLATER\n\n<think>");
+}
+
 TEST(Chat, KimiIntroducesItself) {
   EXPECT_EQ(Prompt(ChatFormat::kKimiK2, {Message("user", "U")}),
             "<|im_system|>system<|im_middle|>You are Kimi, an AI assistant created by Moonshot "
@@ -224,7 +269,7 @@ TEST(Chat, WhatAFormatLacksIsRefused) {
   ChatOptions format;
   format.response_format = "{}";
   ChatMessage call = Message("assistant", "");
-  call.tool_calls = {{"i", "f", "[1]"}};
+  call.tool_calls = {{"i", "f", "{}"}};
   const std::pair<std::string, const char*> cases[] = {
       {Prompt(ChatFormat::kDeepseekV2, {}, tools), "has no tools"},
       {Prompt(ChatFormat::kDeepseekV3, {}, tools), "no place for tools"},
@@ -235,12 +280,31 @@ TEST(Chat, WhatAFormatLacksIsRefused) {
       {Prompt(ChatFormat::kDeepseekV32, {Message("judge", "")}), "does not have its role"},
       {Prompt(ChatFormat::kKimiK2, {Message("judge", "")}), "does not have its role"},
       {Prompt(ChatFormat::kDeepseekV32, {Message("tool", "")}), "a tool that was not called"},
-      {Prompt(ChatFormat::kDeepseekV32, {call}), "must be an object"},
       {Prompt(ChatFormat::kDeepseekV32, {Message("developer", "")}), "must say something"},
   };
   for (const auto& [error, part] : cases) {
     EXPECT_EQ(error.rfind("invalid_argument: ", 0), 0u) << error;
     EXPECT_NE(error.find(part), std::string::npos) << error;
+  }
+}
+
+// Every later request of the conversation has them.
+TEST(Chat, ArgumentsThatAreNoObjectAreShownAsOne) {
+  for (const char* arguments : {"[1]", "{\"b\": \"cut", "7", ""}) {
+    ChatMessage call = Message("assistant", "");
+    call.tool_calls = {{"i", "f", arguments}};
+    EXPECT_NE(Prompt(ChatFormat::kDeepseekV32, {Message("user", "U"), call})
+                  .find("<｜DSML｜parameter name=\"INVALID_JSON\" string=\"true\">" +
+                        std::string(arguments) + "</｜DSML｜parameter>"),
+              std::string::npos)
+        << arguments;
+    EXPECT_EQ(
+        RenderChat(WithTemplate("{% for m in messages %}{% for c in m.tool_calls %}{% for k, v in "
+                                "c.function.arguments.items() %}{{ k }}={{ v }};{% endfor %}"
+                                "{% endfor %}{% endfor %}"),
+                   std::vector{call})
+            .value(),
+        "INVALID_JSON=" + std::string(arguments) + ";");
   }
 }
 

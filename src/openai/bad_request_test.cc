@@ -5,6 +5,9 @@
 
 #include "latte/engine.h"
 
+#include "src/base/json_out.h"
+#include "src/engine/request/prompt_too_long.h"
+#include "src/openai/anthropic/error.h"
 #include "src/openai/error.h"
 #include "src/openai/request.h"
 
@@ -196,6 +199,40 @@ TEST(BadRequest, WhatLooksBadAndIsNot) {
   for (const Case& good : table) {
     const auto parsed = ParseOpenAiBody(good.endpoint, good.body, Tiny());
     EXPECT_TRUE(parsed) << good.id << " " << parsed.error().message;
+  }
+}
+
+// Agents shorten a conversation when they recognise the error: by its code and these words.
+TEST(BadRequest, APromptThatIsTooLongIsNamedInTheWordsOfEachApi) {
+  const Error error = PromptTooLongError({.tokens = 3003, .max_tokens = 2048});
+  EXPECT_EQ(error.code, Code::kInvalidArgument);
+  const JsonOut chat = ErrorBody(ErrorForm::kOpenAi, error, "");
+  EXPECT_EQ(chat["error"]["code"], "context_length_exceeded");
+  EXPECT_EQ(chat["error"]["type"], "invalid_request_error");
+  const std::string words = chat["error"]["message"];
+  EXPECT_NE(words.find("maximum context length is 2048 tokens"), std::string::npos) << words;
+  EXPECT_NE(words.find("3003 tokens"), std::string::npos) << words;
+  const JsonOut messages = ErrorBody(ErrorForm::kAnthropic, error, "req_1");
+  EXPECT_EQ(messages["error"]["type"], "invalid_request_error");
+  EXPECT_EQ(messages["error"]["message"], "prompt is too long: 3003 tokens > 2048 maximum");
+  EXPECT_NE(AnthropicErrorEvent(error, "").find("prompt is too long: 3003 tokens > 2048 maximum"),
+            std::string::npos);
+  // A prompt of all tokens leaves none for the answer; clients expect the first number to be larger.
+  const Error full = PromptTooLongError({.tokens = 2048, .max_tokens = 2048});
+  EXPECT_EQ(ErrorBody(ErrorForm::kAnthropic, full, "")["error"]["message"],
+            "prompt is too long: 2048 tokens > 2047 maximum");
+}
+
+TEST(BadRequest, OnlyTheEnginesOwnWordsSayThatAPromptIsTooLong) {
+  const std::string words = PromptTooLongError({.tokens = 9, .max_tokens = 8}).message;
+  EXPECT_EQ(FindPromptTooLong({Code::kInvalidArgument, words})->tokens, 9);
+  for (const Error& other : {Error{Code::kUnsupported, words},
+                             {Code::kInvalidArgument, "x: " + words},
+                             {Code::kInvalidArgument, words.substr(0, 50)},
+                             {Code::kInvalidArgument, ""}}) {
+    EXPECT_FALSE(FindPromptTooLong(other)) << other.message;
+    EXPECT_NE(DescribeError(other).code, "context_length_exceeded") << other.message;
+    EXPECT_EQ(ErrorBody(ErrorForm::kAnthropic, other, "")["error"]["message"], other.message);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace latte {
 namespace {
 
@@ -38,8 +40,17 @@ Status AddConversation(const Conversation& conversation, const OpenAiModel& mode
                          ReasoningOptions(conversation.reasoning, *model.chat, &out->notes));
   LATTE_RETURN_IF_ERROR(CheckTools(tools, *model.chat));
   if (tools.active()) options.tools = tools.json;
-  Result<ChatPrompt> prompt = model.chat->Build(conversation.messages, options);
-  if (!prompt) return tl::unexpected(NamePlace(std::move(prompt).error(), conversation.places));
+  options.add_generation_prompt = conversation.opens_answer;
+  std::vector<std::string> places;
+  for (size_t i = 0; i < conversation.messages.size(); ++i)
+    places.push_back(i < conversation.places.size() ? conversation.places[i]
+                                                    : fmt::format("messages.{}", i));
+  Result<ArrangedChat> chat = model.chat->Arrange(conversation.messages);
+  if (!chat) return tl::unexpected(NamePlace(std::move(chat).error(), places));
+  std::vector<std::string> arranged;
+  for (const size_t place : chat->places) arranged.push_back(places[place]);
+  Result<ChatPrompt> prompt = model.chat->Build(chat->messages, options);
+  if (!prompt) return tl::unexpected(NamePlace(std::move(prompt).error(), arranged));
   if (prompt->ids.empty()) return InvalidArgument("messages: the chat format made an empty prompt");
   Request& request = out->requests.emplace_back(conversation.settings);
   request.tokens = std::move(prompt->ids);

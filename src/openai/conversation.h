@@ -21,12 +21,13 @@ inline constexpr int64_t kToTheEnd = int64_t{1} << 30;
 struct Conversation {
   Request settings;  // sampling, stop conditions, salt …; its prompt is not used
   std::vector<ChatMessage> messages;
-  // The field of the client's request that each message comes from, for errors; may be shorter
-  // than `messages`.
+  // The field of the client's request that each message comes from, for errors; messages.N where it
+  // is shorter than `messages`.
   std::vector<std::string> places;
   OpenAiReasoning reasoning;
   OpenAiTools tools;
   AnswerFormat format;
+  bool opens_answer = true;  // false: only the conversation's own tokens are of interest
 };
 
 // The settings of a request that sets none: the model's defaults and seed.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/json_out.h"
+#include "src/engine/request/prompt_too_long.h"
 #include "src/openai/anthropic/error.h"
 
 namespace latte {
@@ -48,10 +49,6 @@ std::string_view CodeOfStatus(int status) {
   }
 }
 
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 }  // namespace
 
 OpenAiErrorInfo DescribeError(const Error& error) {
@@ -62,8 +59,7 @@ OpenAiErrorInfo DescribeError(const Error& error) {
                        .code = CodeName(error.code)};
   if (status < 500) info.param = FieldOf(error.message);
   if (error.code == Code::kNotFound && info.param == "model") info.code = "model_not_found";
-  if (error.code == Code::kInvalidArgument && Contains(error.message, "have room for"))
-    info.code = "context_length_exceeded";
+  if (FindPromptTooLong(error)) info.code = kContextLengthExceeded;
   return info;
 }
 
@@ -81,7 +77,7 @@ JsonOut ErrorBody(ErrorForm form, const Error& error, std::string_view request_i
     case ErrorForm::kOpenAi:
       break;
     case ErrorForm::kAnthropic:
-      return AnthropicError(HttpStatus(error.code), error.message, request_id);
+      return AnthropicError(error, request_id);
   }
   return OpenAiError(error);
 }

@@ -12,6 +12,9 @@
 
 namespace latte {
 
+// OpenAI's name of a prompt that does not fit.
+inline constexpr std::string_view kContextLengthExceeded = "context_length_exceeded";
+
 // The parts of an error that clients look at, next to its message.
 struct OpenAiErrorInfo {
   std::string_view type;             // "invalid_request_error", "server_error", …

@@ -186,6 +186,23 @@ class Batch(unittest.TestCase):
                 self.assertIn(word, results[key]["error"]["message"])
         self.assertIn("without effect in 1 of them: the chat format template leaves out the name", done.stderr)
 
+    def test_each_api_says_in_its_words_that_a_prompt_is_too_long(self):
+        long = "a b " * 5000
+        self.write([line("chat", CHAT, messages=ask(long)), line("completion", prompt=long),
+                    line("responses", "/v1/responses", input=long),
+                    line("messages", "/v1/messages", messages=ask(long), max_tokens=3)])
+        self.run_batch()
+        for key, result in self.results().items():
+            response = result["response"]
+            error = response["body"]["error"]
+            self.assertEqual((response["status_code"], error["type"]), (400, "invalid_request_error"))
+            if key == "messages":
+                self.assertRegex(error["message"], r"^prompt is too long: \d+ tokens > \d+ maximum$")
+                self.assertEqual(response["body"]["type"], "error")
+            else:
+                self.assertRegex(error["message"], r"maximum context length is \d+ tokens")
+                self.assertEqual(error["code"], "context_length_exceeded")
+
     def test_clients_may_send_what_changes_nothing(self):
         few = {"max_tokens": 6, "temperature": 0}
         back = {"role": "assistant", "content": "Yes.", "refusal": None, "annotations": [], "audio": None,

@@ -16,7 +16,9 @@ encoding_dsv32.py (DeepSeek-V3.2). Sets whose source is not given stay as they a
 Some shipped templates are known to be wrong for certain chats (V3 and R1 after a second round of
 tool calls, Kimi-K2-Instruct with a line break after its default system text). Their chats are
 reduced to the part that is rendered as in training: see `plain`, `one_round` and `system_first`,
-which src/chat/golden_test.cc repeats.
+which src/chat/golden_test.cc repeats. V3.2's encoder writes a system message at the end as the
+beginning of the answer; `system_with_user` gives it the text where it belongs, and the test expects
+the same prompt without that help.
 """
 
 import argparse
@@ -76,6 +78,16 @@ def system_first(chat):
     return {**chat, "messages": before + chat["messages"]}
 
 
+def system_with_user(chat):
+    messages, last = list(chat["messages"]), []
+    while messages and messages[-1]["role"] == "system":
+        last.insert(0, messages.pop())
+    if messages and messages[-1]["role"] == "user":
+        text = "".join("\n\n" + m["content"] for m in last if m["content"])
+        messages[-1] = {**messages[-1], "content": messages[-1]["content"] + text}
+    return {**chat, "messages": messages}
+
+
 def rendered(source, chats, mutable=False):
     return [template_env.render(source, conversations.variables(c, BOS, EOS), mutable) for c in chats]
 
@@ -122,7 +134,7 @@ def write_shipped(folder, chats):
     v3 = v3.replace("<think>\\n", "").replace("'</think>' in content", "false")
     write_set("deepseek_v3_tools.json", rendered(v3, map(one_round, chats)))
     write_set("deepseek_v3.1.json", rendered(read("deepseek-v3.1-tools.jinja"), chats))
-    write_set("deepseek_v3.2.json", encoded_v32(folder / "encoding_dsv32.py", chats))
+    write_set("deepseek_v3.2.json", encoded_v32(folder / "encoding_dsv32.py", map(system_with_user, chats)))
     kimi = {thinking: rendered(read(name), [system_first(c) for c in chats], mutable=True)
             for thinking, name in ((False, "Kimi-K2-Instruct.jinja"), (True, "Kimi-K2-Thinking.jinja"))}
     write_set("kimi_k2.json", [kimi[c["thinking"]][i] for i, c in enumerate(chats)])

@@ -265,7 +265,7 @@ TEST(RemoteEngine, RequestsAreCheckedAtOnce) {
   request.prompt = std::string(1000, 'x');
   const auto refused = engine->Submit(request);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("have room for 128 together"), std::string::npos)
+  EXPECT_NE(refused.error().message.find("maximum context length is 128 tokens"), std::string::npos)
       << refused.error().message;
   EXPECT_TRUE(fake.requests().empty());
 }

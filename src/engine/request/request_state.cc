@@ -6,6 +6,7 @@
 
 #include "src/base/random.h"
 #include "src/base/range.h"
+#include "src/engine/request/prompt_too_long.h"
 
 namespace latte {
 namespace {
@@ -38,10 +39,7 @@ Status CheckIds(const Request& request, std::span<const int32_t> prompt, int64_t
 Status CheckLength(int64_t length, int64_t max_tokens) {
   if (length == 0) return InvalidArgument("the prompt is empty: expected at least one token");
   if (length >= max_tokens)
-    return InvalidArgument(fmt::format(
-        "the prompt has {} tokens, but prompt and answer have room for {} together; shorten the "
-        "prompt",
-        length, max_tokens));
+    return tl::unexpected(PromptTooLongError({.tokens = length, .max_tokens = max_tokens}));
   return {};
 }
 

@@ -110,11 +110,8 @@ Status Batch::SubmitMore(Engine* engine, const OpenAiModel& model) {
   return {};
 }
 
-Result<OpenAiRequest> Batch::Parse(const Line& line, const OpenAiModel& model) const {
-  LATTE_ASSIGN_OR_RETURN(const BatchLine parsed,
-                         ParseBatchLine(line.text, Where(file_->path(), line.id.number)));
-  LATTE_ASSIGN_OR_RETURN(OpenAiRequest out,
-                         ParseOpenAiRequest(parsed.endpoint, parsed.body, model));
+Result<OpenAiRequest> Batch::Parse(const BatchLine& line, const OpenAiModel& model) {
+  LATTE_ASSIGN_OR_RETURN(OpenAiRequest out, ParseOpenAiRequest(line.endpoint, line.body, model));
   if (out.reply.stream)
     return InvalidArgument("stream: expected false, because a batch cannot stream");
   return out;
@@ -122,8 +119,10 @@ Result<OpenAiRequest> Batch::Parse(const Line& line, const OpenAiModel& model) c
 
 Status Batch::Begin(const OpenAiModel& model) {
   const Line& line = lines_[next_++];
-  Result<OpenAiRequest> request = Parse(line, model);
-  if (!request) return Write(BatchFailure(line.id, request.error()), true);
+  const Result<BatchLine> parsed = ParseBatchLine(line.text, Where(file_->path(), line.id.number));
+  if (!parsed) return Write(BatchFailure(line.id, parsed.error()), true);
+  Result<OpenAiRequest> request = Parse(*parsed, model);
+  if (!request) return Write(BatchFailure(line.id, request.error(), parsed->endpoint), true);
   std::vector<std::string> notes = request->notes;
   OpenAiRunning running(std::move(*request), &model, std::to_string(line.id.number), UnixSeconds());
   submitting_ =
@@ -170,7 +169,7 @@ Status Batch::FailSubmitting(Engine* engine, const Error& error) {
   const std::shared_ptr<Running> line = std::exchange(submitting_, {});
   for (const RequestId id : line->submitted) engine->Cancel(id);
   std::erase_if(running_, [&](const auto& entry) { return entry.second.line == line; });
-  return Write(BatchFailure(line->line, error), true);
+  return Write(BatchFailure(line->line, error, line->request.reply().endpoint), true);
 }
 
 Status Batch::Note(Engine* engine, std::span<const TokenEvent> events) {
@@ -187,7 +186,8 @@ Status Batch::Note(Engine* engine, std::span<const TokenEvent> events) {
     std::erase_if(running_, [&](const auto& entry) { return entry.second.line == line; });
     for (const std::string& note : line->notes) ++progress_.notes[note];
     const bool failed = request.error().has_value();
-    LATTE_RETURN_IF_ERROR(Write(failed ? BatchFailure(line->line, *request.error())
+    const OpenAiEndpoint endpoint = request.reply().endpoint;
+    LATTE_RETURN_IF_ERROR(Write(failed ? BatchFailure(line->line, *request.error(), endpoint)
                                        : BatchResult(line->line, request.Body()),
                                 failed));
   }

@@ -87,7 +87,7 @@ class Batch {
   // Reads the next line; a bad one gets its result. Requires: there is one.
   Status Begin(const OpenAiModel& model);
   Status FailSubmitting(Engine* engine, const Error& error);
-  Result<OpenAiRequest> Parse(const Line& line, const OpenAiModel& model) const;
+  static Result<OpenAiRequest> Parse(const BatchLine& line, const OpenAiModel& model);
   Status Note(Engine* engine, std::span<const TokenEvent> events);
   Status Write(const JsonOut& result, bool failed);
 

@@ -76,8 +76,11 @@ JsonOut BatchResult(const BatchLineId& line, JsonOut body) {
   return BatchLineJson(line, HttpStatus(Code::kOk), std::move(body), nullptr);
 }
 
-JsonOut BatchFailure(const BatchLineId& line, const Error& error) {
-  return BatchLineJson(line, HttpStatus(error.code), OpenAiError(error),
+JsonOut BatchFailure(const BatchLineId& line, const Error& error, OpenAiEndpoint endpoint) {
+  const ErrorForm form =
+      endpoint == OpenAiEndpoint::kMessages ? ErrorForm::kAnthropic : ErrorForm::kOpenAi;
+  return BatchLineJson(line, HttpStatus(error.code),
+                       ErrorBody(form, error, fmt::format("req_{}", line.number)),
                        {{"code", CodeName(error.code)}, {"message", error.message}});
 }
 

@@ -36,8 +36,9 @@ struct BatchLineId {
 JsonOut BatchResult(const BatchLineId& line, JsonOut body);
 
 // The result of a failed request: the body contains the error as a server would send it, and
-// "error" is {"code", "message"}.
-JsonOut BatchFailure(const BatchLineId& line, const Error& error);
+// "error" is {"code", "message"}. `endpoint`: whose form the body has.
+JsonOut BatchFailure(const BatchLineId& line, const Error& error,
+                     OpenAiEndpoint endpoint = OpenAiEndpoint::kChat);
 
 // The content of a line in an output file.
 struct BatchOutcome {

@@ -1,6 +1,11 @@
 #include "src/openai/anthropic/error.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "src/base/json_out.h"
+#include "src/engine/request/prompt_too_long.h"
 
 namespace latte {
 
@@ -31,9 +36,19 @@ JsonOut AnthropicError(int status, std::string_view message, std::string_view re
           {"request_id", request_id.empty() ? JsonOut(nullptr) : JsonOut(request_id)}};
 }
 
+JsonOut AnthropicError(const Error& error, std::string_view request_id) {
+  const int status = HttpStatus(error.code);
+  const auto too_long = FindPromptTooLong(error);
+  if (!too_long) return AnthropicError(status, error.message, request_id);
+  // The prompt of exactly the whole context has no room for an answer.
+  const int64_t most = std::min(too_long->max_tokens, too_long->tokens - 1);
+  return AnthropicError(
+      status, fmt::format("prompt is too long: {} tokens > {} maximum", too_long->tokens, most),
+      request_id);
+}
+
 std::string AnthropicErrorEvent(const Error& error, std::string_view request_id) {
-  return "event: error\ndata: " +
-         Dump(AnthropicError(HttpStatus(error.code), error.message, request_id)) + "\n\n";
+  return "event: error\ndata: " + Dump(AnthropicError(error, request_id)) + "\n\n";
 }
 
 }  // namespace latte

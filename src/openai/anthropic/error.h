@@ -19,6 +19,10 @@ std::string_view AnthropicErrorType(int status);
 // request_id: empty if the request has none yet.
 JsonOut AnthropicError(int status, std::string_view message, std::string_view request_id);
 
+// The same of an error of a request. Says that a prompt does not fit in the words by which clients
+// recognise it and shorten the conversation.
+JsonOut AnthropicError(const Error& error, std::string_view request_id);
+
 // An error inside a stream, as a server-sent event.
 std::string AnthropicErrorEvent(const Error& error, std::string_view request_id);
 

@@ -9,6 +9,7 @@
 #include "src/jinja/json.h"
 #include "src/openai/anthropic/call_id.h"
 #include "src/openai/anthropic/members.h"
+#include "src/openai/history/placeholder.h"
 
 namespace latte {
 namespace {
@@ -20,15 +21,6 @@ constexpr std::string_view kBilling = "x-anthropic-billing-header:";
 Result<std::string> BlockType(const Json& block) {
   if (!block.is_object()) return InvalidArgument(block.path() + ": expected an object");
   return block.GetString("type");
-}
-
-tl::unexpected<Error> WrongBlock(const Json& block, std::string_view type, std::string_view role) {
-  for (const std::string_view media : {"image", "document", "search_result", "container_upload"})
-    if (type == media)
-      return Unsupported(fmt::format(
-          "{}: blocks of type '{}' are not supported; the model reads text", block.path(), type));
-  return Unsupported(
-      fmt::format("{}: blocks of type '{}' are not supported in {}", block.path(), type, role));
 }
 
 Result<std::string> BlockText(const Json& block) {
@@ -45,8 +37,39 @@ Result<std::string> PlainText(const Json& content, std::string_view where) {
   for (size_t i = 0; i < content.size(); ++i) {
     const Json block = content.At(i);
     LATTE_ASSIGN_OR_RETURN(const std::string type, BlockType(block));
-    if (type != "text") return WrongBlock(block, type, where);
+    if (type != "text") return NoSuchPart(block, type, where);
     LATTE_ASSIGN_OR_RETURN(const std::string part, BlockText(block));
+    if (i > 0) text += '\n';
+    text += part;
+  }
+  return text;
+}
+
+// A text, or what stands in the prompt for a block that is none.
+Result<std::string> ShownText(const Json& block, std::string_view type) {
+  if (type == "text") return BlockText(block);
+  const auto source = block.Find("source");
+  const std::string kind = source ? source->GetStringOr("type", "").value_or("") : "";
+  const bool is_text = type == "document" && (kind == "text" || kind == "content");
+  if (!is_text && type != "search_result") return Placeholder(type, block);
+  std::string text = ReadableText(block);
+  if (kind == "text") {
+    LATTE_ASSIGN_OR_RETURN(const std::string data, source->GetString("data"));
+    text += (text.empty() ? "" : "\n") + data;
+  }
+  return text;
+}
+
+// The content of a result: whatever a tool gave stays in the conversation.
+Result<std::string> ResultText(const Json& content) {
+  if (content.is_string()) return content.AsString();
+  if (!content.is_array())
+    return InvalidArgument(content.path() + ": expected a string or an array of blocks");
+  std::string text;
+  for (size_t i = 0; i < content.size(); ++i) {
+    const Json block = content.At(i);
+    LATTE_ASSIGN_OR_RETURN(const std::string type, BlockType(block));
+    LATTE_ASSIGN_OR_RETURN(const std::string part, ShownText(block, type));
     if (i > 0) text += '\n';
     text += part;
   }
@@ -65,7 +88,7 @@ Result<std::string> SystemText(const Json& system) {
   for (size_t i = 0; i < system.size(); ++i) {
     const Json block = system.At(i);
     LATTE_ASSIGN_OR_RETURN(const std::string type, BlockType(block));
-    if (type != "text") return WrongBlock(block, type, "system");
+    if (type != "text") return NoSuchPart(block, type, " in system");
     LATTE_ASSIGN_OR_RETURN(std::string whole, BlockText(block));
     const std::string part = WithoutBilling(std::move(whole));
     if (!text.empty() && !part.empty()) text += '\n';
@@ -95,12 +118,12 @@ Result<ToolCall> CallOf(const Json& block) {
   return call;
 }
 
-// The results in one message of the user, each with the number of the call that it answers.
-struct ToolResult {
-  size_t call = 0;
-  ChatMessage message;
-  std::string place;
-};
+// Blocks of other kinds that clients keep in messages of the user. Clients join a message that was
+// refused to the next one, so that refusing these would end the conversation.
+bool StaysInHistory(std::string_view type) {
+  return IsMedia(type) || type == "search_result" || type == "tool_reference" ||
+         type.ends_with("_tool_result");
+}
 
 class BlockReader {
  public:
@@ -114,15 +137,15 @@ class BlockReader {
   Status Read(const Json& message, bool followed) {
     LATTE_RETURN_IF_ERROR(CheckMembers(message, {"role", "content", "clear_at"}));
     LATTE_ASSIGN_OR_RETURN(const std::string role, message.GetString("role"));
+    if (role == "assistant") return ReadAssistant(message);
     LATTE_ASSIGN_OR_RETURN(const Json content, message.Get("content"));
-    if (role == "user") return ReadUser(content);
-    if (role == "assistant") return ReadAssistant(content);
+    if (role == "user") return ReadUser(content, followed);
     if (role != "system")
       return InvalidArgument(fmt::format("{}: expected role user, assistant or system, found '{}'",
                                          message.path(), role));
     LATTE_ASSIGN_OR_RETURN(const std::string clear, message.GetStringOr("clear_at", "never"));
     if (clear == "next_user_message" && followed) return {};
-    LATTE_ASSIGN_OR_RETURN(std::string text, PlainText(content, "messages of role system"));
+    LATTE_ASSIGN_OR_RETURN(std::string text, PlainText(content, " in messages of role system"));
     Add("system", std::move(text), content.path());
     return {};
   }
@@ -151,7 +174,8 @@ class BlockReader {
     *out_.messages.back().content += text;
   }
 
-  Status ReadUser(const Json& content) {
+  // The results come first: they answer the message before.
+  Status ReadUser(const Json& content, bool followed) {
     if (content.is_string()) {
       LATTE_ASSIGN_OR_RETURN(const std::string text, content.AsString());
       AddUserText(text, content);
@@ -160,75 +184,50 @@ class BlockReader {
     if (!content.is_array() || content.size() == 0)
       return InvalidArgument(content.path() +
                              ": expected a string or an array of at least one block");
-    std::vector<ToolResult> results;
+    std::vector<std::pair<std::string, Json>> texts;
     for (size_t i = 0; i < content.size(); ++i) {
       const Json block = content.At(i);
       LATTE_ASSIGN_OR_RETURN(const std::string type, BlockType(block));
       if (type == "tool_result") {
-        LATTE_ASSIGN_OR_RETURN(results.emplace_back(), ResultOf(block));
+        LATTE_RETURN_IF_ERROR(AddResult(block));
         continue;
       }
-      if (type != "text") return WrongBlock(block, type, "messages of role user");
-      LATTE_ASSIGN_OR_RETURN(const std::string text, BlockText(block));
-      AddResults(&results);
-      AddUserText(text, block);
+      if (type != "text" && !followed && !StaysInHistory(type))
+        return NoSuchPart(block, type, " in messages of role user");
+      LATTE_ASSIGN_OR_RETURN(std::string text, ShownText(block, type));
+      texts.emplace_back(std::move(text), block);
     }
-    AddResults(&results);
+    for (const auto& [text, block] : texts) AddUserText(text, block);
     return {};
   }
 
-  // Some formats have no ids of calls: results must come in the order of the calls.
-  void AddResults(std::vector<ToolResult>* results) {
-    std::stable_sort(results->begin(), results->end(),
-                     [](const ToolResult& a, const ToolResult& b) { return a.call < b.call; });
-    for (ToolResult& result : *results) {
-      out_.messages.push_back(std::move(result.message));
-      out_.places.push_back(std::move(result.place));
-    }
-    results->clear();
-  }
-
-  Result<ToolResult> ResultOf(const Json& block) const {
+  Status AddResult(const Json& block) {
     LATTE_RETURN_IF_ERROR(
         CheckMembers(block, {"type", "tool_use_id", "content", "is_error", "cache_control"}));
-    ToolResult out;
-    out.place = block.path();
-    out.message.role = "tool";
     LATTE_ASSIGN_OR_RETURN(const std::string id, block.GetString("tool_use_id"));
-    out.message.tool_call_id = DecodeCallId(id);
-    LATTE_ASSIGN_OR_RETURN(out.call, FindCall(*out.message.tool_call_id, block));
     std::string text;
     if (const auto content = block.Find("content")) {
-      LATTE_ASSIGN_OR_RETURN(text, PlainText(*content, "results of tools"));
+      LATTE_ASSIGN_OR_RETURN(text, ResultText(*content));
     }
     LATTE_ASSIGN_OR_RETURN(const bool failed, block.GetBoolOr("is_error", false));
-    out.message.content = failed ? "Error: " + text : text;
-    return out;
+    Add("tool", failed ? "Error: " + text : text, block.path()).tool_call_id = DecodeCallId(id);
+    return {};
   }
 
-  // The number of the call `id` in the last message of the assistant.
-  Result<size_t> FindCall(const std::string& id, const Json& block) const {
-    const auto last =
-        std::find_if(out_.messages.rbegin(), out_.messages.rend(),
-                     [](const ChatMessage& message) { return message.role == "assistant"; });
-    if (last != out_.messages.rend())
-      for (size_t i = 0; i < last->tool_calls.size(); ++i)
-        if (last->tool_calls[i].id == id) return i;
-    return InvalidArgument(fmt::format(
-        "{}: the assistant's last message has no tool_use with the id '{}'", block.path(), id));
-  }
-
-  Status ReadAssistant(const Json& content) {
-    if (!LastIs("assistant")) Add("assistant", "", content.path());
-    if (content.is_string()) {
-      LATTE_ASSIGN_OR_RETURN(const std::string text, content.AsString());
+  Status ReadAssistant(const Json& message) {
+    const auto content = message.Find("content");
+    if (!LastIs("assistant")) Add("assistant", "", content ? content->path() : message.path());
+    if (!content) return {};  // null
+    ends_with_placeholder_ = false;
+    if (content->is_string()) {
+      LATTE_ASSIGN_OR_RETURN(const std::string text, content->AsString());
       *out_.messages.back().content += text;
       return {};
     }
-    if (!content.is_array())
-      return InvalidArgument(content.path() + ": expected a string or an array of blocks");
-    for (size_t i = 0; i < content.size(); ++i)
-      LATTE_RETURN_IF_ERROR(ReadAssistantBlock(content.At(i), &out_.messages.back()));
+    if (!content->is_array())
+      return InvalidArgument(content->path() + ": expected a string or an array of blocks");
+    for (size_t i = 0; i < content->size(); ++i)
+      LATTE_RETURN_IF_ERROR(ReadAssistantBlock(content->At(i), &out_.messages.back()));
     return {};
   }
 
@@ -237,22 +236,27 @@ class BlockReader {
     LATTE_ASSIGN_OR_RETURN(const std::string type, BlockType(block));
     if (type == "text") {
       LATTE_ASSIGN_OR_RETURN(const std::string text, BlockText(block));
-      *message->content += text;
+      *message->content += ends_with_placeholder_ ? "\n" + text : text;
+      ends_with_placeholder_ = false;
     } else if (type == "thinking") {
       LATTE_RETURN_IF_ERROR(CheckMembers(block, {"type", "thinking", "signature"}));
       LATTE_ASSIGN_OR_RETURN(const std::string text, block.GetString("thinking"));
-      message->reasoning = message->reasoning.value_or("") + text;
+      if (!message->reasoning) message->reasoning = "";
+      *message->reasoning += text;
     } else if (type == "redacted_thinking") {
       out_.notes.emplace_back(
           "messages: redacted_thinking is left out: only Anthropic can read it");
     } else if (type == "tool_use") {
       LATTE_ASSIGN_OR_RETURN(message->tool_calls.emplace_back(), CallOf(block));
-    } else {
-      return WrongBlock(block, type, "messages of role assistant");
+    } else {  // what the service did itself: searches, code, tools of its own
+      LATTE_ASSIGN_OR_RETURN(const std::string text, ShownText(block, type));
+      *message->content += (message->content->empty() ? "" : "\n") + text;
+      ends_with_placeholder_ = true;
     }
     return {};
   }
 
+  bool ends_with_placeholder_ = false;  // the assistant's last block is not its own words
   AnthropicConversation out_;
 };
 

@@ -2,8 +2,9 @@
 //
 //   system                    a message of role system, the first one
 //   user: text                a message of role user
-//   user: tool_result         messages of role tool, in the order of the calls that they answer
+//   user: tool_result         messages of role tool, before the message's text
 //   assistant                 one message with its reasoning, text and calls
+//   images, documents, what the service did itself: a text in their place (placeholder.h)
 //   system among the messages a message of role system in its place
 //
 // Neighbours of role user and of role assistant become one message, as the API says.

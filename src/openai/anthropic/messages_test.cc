@@ -85,12 +85,12 @@ TEST(AnthropicMessages, ReasoningTextAndCallsAreOneMessage) {
             1U);
 }
 
-TEST(AnthropicMessages, ResultsFollowInTheOrderOfTheCalls) {
+TEST(AnthropicMessages, ResultsComeBeforeTheTextOfTheirMessage) {
   EXPECT_EQ(Shown(Parse(fmt::format(R"([{},{{"role":"user","content":[
-      {{"type":"tool_result","tool_use_id":"2","content":"two"}},
+      {{"type":"text","text":"Go on."}},
       {{"type":"tool_result","tool_use_id":"1","content":[{{"type":"text","text":"o"}},
         {{"type":"text","text":"ne"}}],"cache_control":{{}}}},
-      {{"type":"text","text":"Go on."}}]}}])",
+      {{"type":"tool_result","tool_use_id":"2","content":"two"}}]}}])",
                                     kCalls))),
             "user: Hi|assistant: Wait. [1 f {\"b\": 1, \"a\": [\"x\", {}]}] [2 g {}]|"
             "tool: o\nne #1|tool: two #2|user: Go on.");
@@ -129,19 +129,56 @@ TEST(AnthropicMessages, SystemMessagesKeepTheirPlace) {
   EXPECT_EQ(Shown(Parse(passing + R"(,{"role":"user","content":"b"}])")), "user: a\nb");
 }
 
+// Clients keep such blocks for ever, and join a message that was refused to the next one.
+TEST(AnthropicMessages, WhatTheModelCannotReadBecomesAText) {
+  const std::string shown = "(image left out: the model reads text)";
+  const std::string image = R"({"type":"image","source":{"type":"base64","data":"AAAA"}})";
+  const std::pair<std::string, std::string> table[] = {
+      {R"({"role":"user","content":[)" + image + R"(,{"type":"text","text":"What?"}]})",
+       "user: " + shown + "\nWhat?"},
+      {R"({"role":"user","content":[{"type":"document","title":"T","source":{"type":"base64","data":"AA"}}]})",
+       "user: (document left out: the model reads text)"},
+      {R"({"role":"user","content":[{"type":"document","title":"T",
+          "source":{"type":"text","media_type":"text/plain","data":"words"}}]})",
+       "user: T\nwords"},
+      {R"({"role":"user","content":[{"type":"document",
+          "source":{"type":"content","content":[{"type":"text","text":"words"}]}}]})",
+       "user: words"},
+      {R"({"role":"user","content":[{"type":"search_result","source":"http://s","title":"T",
+          "content":[{"type":"text","text":"found"}]}]})",
+       "user: T\nhttp://s\nfound"},
+      {R"({"role":"assistant","content":[{"type":"text","text":"I look."},
+          {"type":"server_tool_use","id":"srv1","name":"web_search","input":{"query":"rain"}},
+          {"type":"web_search_tool_result","tool_use_id":"srv1","content":[{"type":"web_search_result",
+            "title":"Rain","url":"http://r","encrypted_content":"xyz"}]},
+          {"type":"text","text":"It rains."}]})",
+       "assistant: I look.\n(server_tool_use: web_search\n{\"query\":\"rain\"})\n"
+       "(web_search_tool_result: Rain\nhttp://r)\nIt rains."},
+      {R"({"role":"assistant","content":[{"type":"compaction","content":"So far."}]})",
+       "assistant: (compaction: So far.)"},
+      {R"({"role":"assistant","content":[{"type":"mcp_tool_use","name":"f","input":{},"server_name":"s"},
+          {"type":"mcp_tool_result","content":[{"type":"text","text":"r"}]}]})",
+       "assistant: (mcp_tool_use: f\n{})\n(mcp_tool_result: r)"},
+      {R"({"role":"assistant","content":null})", "assistant: "},
+      {R"({"role":"user","content":[{"type":"no_one_knows"}]},{"role":"user","content":"a"})",
+       "user: (no_one_knows)\na"},
+      {std::string(kCalls) + R"(,{"role":"user","content":[{"type":"tool_result","tool_use_id":"1",
+          "content":[)" +
+           image + R"(,{"type":"tool_reference","tool_name":"mcp__docs__search"}]}]})",
+       "user: Hi|assistant: Wait. [1 f {\"b\": 1, \"a\": [\"x\", {}]}] [2 g {}]|tool: " + shown +
+           "\n(tool_reference: mcp__docs__search) #1"},
+  };
+  for (const auto& [messages, expected] : table)
+    EXPECT_EQ(Shown(Parse("[" + messages + "]")), expected);
+}
+
 TEST(AnthropicMessages, WhatTheModelCannotReadIsNamedByTypeAndPlace) {
   const std::pair<std::string, std::vector<std::string>> table[] = {
-      {R"([{"role":"user","content":[{"type":"image","source":{}}]}])",
-       {"messages.0.content.0", "'image'", "the model reads text"}},
-      {R"([{"role":"user","content":[{"type":"document","source":{}}]}])", {"'document'"}},
-      {fmt::format(R"([{},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"1",
-         "content":[{{"type":"image"}}]}}]}}])",
-                   kCalls),
-       {"messages.2.content.0.content.0", "'image'"}},
       {R"([{"role":"user","content":[{"type":"thinking","thinking":""}]}])",
-       {"'thinking'", "role user"}},
-      {R"([{"role":"assistant","content":[{"type":"server_tool_use"}]}])",
-       {"messages.0.content.0", "'server_tool_use'", "role assistant"}},
+       {"messages.0.content.0", "'thinking'", "role user"}},
+      {R"([{"role":"user","content":[{"type":"no_one_knows"}]}])", {"'no_one_knows'"}},
+      {R"([{"role":"user","content":"a"},{"role":"system","content":[{"type":"image"}]}])",
+       {"messages.1.content.0", "'image'", "the model reads text"}},
   };
   for (const auto& [messages, words] : table) {
     const auto parsed = Parse(messages);
@@ -166,8 +203,6 @@ TEST(AnthropicMessages, WhatIsWrongIsNamedByItsPlace) {
       {R"([{"role":"user","content":["a"]}])", "messages.0.content.0': expected an object"},
       {R"([{"role":"user","content":[{"type":"text","text":7}]}])", "messages.0.content.0.text'"},
       {R"([{"role":"user","content":[{"type":"text","text":"a","x":1}]}])", ".0.x': unknown field"},
-      {R"([{"role":"user","content":[{"type":"tool_result","tool_use_id":"9"}]}])",
-       "messages.0.content.0': the assistant's last message has no tool_use with the id '9'"},
       {R"([{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f"}]}])",
        "'input' is missing"},
       {R"([{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":[]}]}])",

@@ -59,12 +59,14 @@ Result<OpenAiRequest> ParseMessages(const Json& body, const OpenAiModel& model, 
                          ParseAnthropicMessages(fields.system, *fields.messages));
   if (!count) LATTE_RETURN_IF_ERROR(CheckLast(parsed));
   out.notes = std::move(parsed.notes);
+  const bool ends_with_answer = parsed.messages.back().role == "assistant";
   Conversation conversation{.settings = std::move(fields.settings),
                             .messages = std::move(parsed.messages),
                             .places = std::move(parsed.places),
                             .reasoning = Reasoning(fields, *model.chat, &out.notes),
                             .tools = std::move(fields.tools),
-                            .format = std::move(fields.format)};
+                            .format = std::move(fields.format),
+                            .opens_answer = !ends_with_answer};
   LATTE_RETURN_IF_ERROR(AddConversation(conversation, model, &out));
   return out;
 }

@@ -147,6 +147,97 @@ TEST(ResponsesRequest, CustomCallsAndNamespacesComeBackAsTheModelWroteThem) {
       {"role":"tool","tool_call_id":"l","content":"ok"}])"));
 }
 
+TEST(ResponsesRequest, OutputsBelongToTheCallsWithTheirIds) {
+  const auto prompt = [](const std::string& outputs) {
+    return Prompt(R"("input":[{"role":"user","content":"a"},
+      {"type":"function_call","call_id":"x","name":"f","arguments":"{}"},
+      {"type":"function_call","call_id":"y","name":"g","arguments":"{}"},)" +
+                  outputs + "]");
+  };
+  const std::string x = R"({"type":"function_call_output","call_id":"x","output":"RX"})";
+  const std::string y = R"({"type":"function_call_output","call_id":"y","output":"RY"})";
+  const std::string note = R"({"role":"developer","content":"D"})";
+  EXPECT_EQ(prompt(y + "," + x), prompt(x + "," + y));
+  EXPECT_EQ(prompt(y + "," + note + "," + x), prompt(x + "," + y + "," + note));
+  const std::string gap = prompt(y);
+  EXPECT_LT(gap.find("(no result)"), gap.find("RY"));
+  const std::string unknown =
+      prompt(x + R"(,{"type":"custom_tool_call_output","call_id":"z","output":"RZ"})");
+  for (const char* word : {"input.4: ", "'z'", "without a result: 'y'"})
+    EXPECT_NE(unknown.find(word), std::string::npos) << unknown;
+  // Without text, and in the form of older clients.
+  EXPECT_EQ(prompt(R"({"type":"function_call_output","call_id":"x","output":null},)" + y),
+            prompt(R"({"type":"function_call_output","call_id":"x","output":""},)" + y));
+  EXPECT_NE(prompt(R"({"type":"function_call_output","call_id":"x","output":{"content":"RX"}})")
+                .find("RX"),
+            std::string::npos);
+}
+
+// Items that a resumed conversation keeps.
+TEST(ResponsesRequest, WhatOtherServersDidBecomesAText) {
+  const auto prompt = [](const std::string& items) {
+    return Prompt(R"("input":[{"role":"user","content":"a"},)" + items +
+                  R"(,{"role":"user","content":"b"}])");
+  };
+  const auto chat = [](const std::string& messages) {
+    return ChatPrompt(R"("messages":[{"role":"user","content":"a"},)" + messages +
+                      R"(,{"role":"user","content":"b"}])");
+  };
+  const std::string answer = R"({"type":"message","role":"assistant","content":"c"})";
+  EXPECT_EQ(prompt(R"({"type":"web_search_call","id":"ws_1","status":"completed",
+                       "action":{"type":"search","query":"rain"}},)" +
+                   answer),
+            chat(R"j({"role":"assistant","content":"(web_search_call: rain)\nc"})j"));
+  EXPECT_EQ(
+      prompt(R"({"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"so"}]},
+                      {"type":"image_generation_call","id":"ig_1","result":"AAAA"},
+                      {"type":"reasoning","summary":[],"encrypted_content":"gAAA"},)" +
+             answer),
+      chat(
+          R"j({"role":"assistant","reasoning_content":"so","content":"(image_generation_call)\nc"})j"));
+  EXPECT_EQ(
+      prompt(answer + R"(,{"type":"web_search_call","action":{"type":"search","query":"rain"}})"),
+      chat(R"j({"role":"assistant","content":"c\n(web_search_call: rain)"})j"));
+  EXPECT_EQ(prompt(R"({"type":"mcp_list_tools","server_label":"s","tools":[]},
+                      {"type":"mcp_call","name":"f","arguments":"{}","output":"r","server_label":"s"})"),
+            chat(R"j({"role":"assistant","content":"(mcp_call: f\ns\n{}\nr)"})j"));
+  EXPECT_EQ(prompt(R"({"type":"compaction","encrypted_content":"gAAA"})"),
+            chat(R"j({"role":"user","content":
+              "(the conversation before was compacted by another server and cannot be read here)"})j"));
+  EXPECT_EQ(
+      prompt(R"({"type":"local_shell_call","call_id":"k","action":{"type":"exec","command":["ls"]}},
+                      {"type":"function_call_output","call_id":"k","output":"files"})"),
+      chat(R"j({"role":"assistant","tool_calls":[{"id":"k","function":{"name":"local_shell",
+                    "arguments":"{\"type\":\"exec\",\"command\":[\"ls\"]}"}}]},
+                    {"role":"tool","tool_call_id":"k","content":"files"})j"));
+  EXPECT_EQ(prompt(R"({"type":"tool_search_call","call_id":"k","arguments":"rain"},
+                      {"type":"tool_search_output","call_id":"k","tools":[{"type":"function","name":"f"}]})"),
+            chat(R"j({"role":"assistant","tool_calls":[{"id":"k","function":{"name":"tool_search",
+                    "arguments":"{\"arguments\": \"rain\"}"}}]},
+                    {"role":"tool","tool_call_id":"k","content":"f"})j"));
+  EXPECT_EQ(prompt(R"({"type":"computer_call","call_id":"k","action":{"type":"screenshot"}},
+                      {"type":"computer_call_output","call_id":"k","output":{"type":"computer_screenshot"}})"),
+            chat(R"j({"role":"assistant","tool_calls":[{"id":"k","function":{"name":"computer",
+                    "arguments":"{\"type\":\"screenshot\"}"}}]},
+                    {"role":"tool","tool_call_id":"k","content":"(computer_call_output)"})j"));
+}
+
+TEST(ResponsesRequest, ImagesOfThePastBecomeAText) {
+  const std::string image = R"({"type":"input_image","image_url":"data:image/png;base64,AA"})";
+  const std::string shown = "(image left out: the model reads text)";
+  const std::string old = Prompt(R"("input":[{"role":"user","content":[)" + image + R"(]},
+      {"role":"assistant","content":[{"type":"output_text","text":"b"},{"type":"output_image"}]},
+      {"role":"user","content":"c"}])");
+  EXPECT_EQ(old, ChatPrompt(R"("messages":[{"role":"user","content":")" + shown + R"("},
+      {"role":"assistant","content":"b\n)" +
+                            shown + R"("},{"role":"user","content":"c"}])"));
+  const std::string seen = Prompt(R"("input":[{"role":"user","content":"a"},
+      {"type":"function_call","call_id":"k","name":"view_image","arguments":"{}"},
+      {"type":"function_call_output","call_id":"k","output":[)" +
+                                  image + "]}]");
+  EXPECT_NE(seen.find(shown), std::string::npos) << seen;
+}
+
 TEST(ResponsesRequest, TheAnswerRepeatsTheSettings) {
   const auto parsed = Parse(
       R"("input":"Hi","model":"m","instructions":"Be brief.","max_output_tokens":7,"temperature":0.5,
@@ -206,7 +297,10 @@ TEST(ResponsesRequest, RefusalsNameTheField) {
       {R"("input":[{"role":"user","content":"x","extra":1}])", "input.0.extra"},
       {R"("input":[{"role":"user"}])", "input.0"},
       {R"("input":[{"type":"item_reference","id":"x"}])", "input.0"},
-      {R"("input":[{"type":"computer_call"}])", "input.0"},
+      {R"("input":[{"type":"mesage"}])", "input.0"},
+      {R"("input":[{"role":"user","content":"a"},{"type":"function_call_output","call_id":"k",)"
+       R"("output":"r"}])",
+       "input.1"},
       {R"("input":[{"type":"function_call","name":"f","arguments":"{}"}])", "input.0"},
   };
   for (const auto& [members, field] : cases) {

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "src/engine/request/prompt_too_long.h"
+#include "src/openai/error.h"
 #include "src/openai/events/json_text.h"
 
 namespace latte {
@@ -43,6 +45,7 @@ std::string CustomInput(const std::string& arguments) {
 
 std::string_view ErrorCode(const Error& error) {
   const int status = HttpStatus(error.code);
+  if (FindPromptTooLong(error)) return kContextLengthExceeded;
   return status >= 500 ? "server_error" : status == 429 ? "rate_limit_exceeded" : "invalid_prompt";
 }
 

@@ -86,6 +86,21 @@ def test_conversation_with_blocks(messages):
     assert text_of(plain) == text_of(first)
 
 
+def test_histories_of_other_models(messages):
+    """Blocks that the model cannot read stay in a conversation for ever."""
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    search = [{"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "ducks"}},
+              {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [
+                  {"type": "web_search_result", "title": "Ducks", "url": "http://d", "encrypted_content": "x"}]},
+              {"type": "text", "text": "I found ducks."}]
+    asked = [{"role": "user", "content": [image, {"type": "text", "text": "What is this?"}]},
+             {"role": "assistant", "content": search}, *ASK]
+    answer = messages.create(model=MODEL, messages=asked, max_tokens=4, extra_body=GREEDY)
+    assert text_of(answer)
+    counted = messages.count_tokens(model=MODEL, messages=asked).input_tokens
+    assert counted == answer.usage.input_tokens + answer.usage.cache_read_input_tokens
+
+
 def test_reasoning_is_a_block(serve, tmp_path):
     template = tmp_path / "template.jinja"
     template.write_text(THINKING)
@@ -117,10 +132,10 @@ def check_json(error, status, kind):
     ({"extra_body": {"temperature": 1.5}}, "temperature"), ({"extra_body": {"top_p": 2}}, "top_p"), ({"stop_sequences": [""]}, "stop_sequences.0"),
     ({"tools": TOOLS}, "tools"), ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools.0"),
     ({"tool_choice": {"type": "any"}}, "tool_choice"), ({"extra_body": {"no_such_field": 1}}, "no_such_field"),
-    ({"messages": [{"role": "user", "content": [{"type": "image", "source": {
-        "type": "base64", "media_type": "image/png", "data": "AAAA"}}]}]}, "messages.0.content.0"),
+    ({"messages": [{"role": "user", "content": [{"type": "no_such_block"}]}]}, "messages.0.content.0"),
+    ({"messages": [*ASK, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "9", "content": "r"}]}]}, "'9'"),
     ({"messages": [*ASK, {"role": "assistant", "content": "Once"}]}, "messages.1.content"),
-    ({"messages": [{"role": "user", "content": "word " * 5000}]}, "have room for")])
+    ({"messages": [{"role": "user", "content": "word " * 5000}]}, "prompt is too long: ")])
 def test_what_is_wrong_is_named(messages, fields, word):
     with pytest.raises(anthropic.BadRequestError) as caught:
         messages.create(**{"model": MODEL, "messages": ASK, "max_tokens": 4} | fields)
