@@ -5,8 +5,8 @@
 
 #include "fuzz/fuzz_input.h"
 #include "src/chat/answer_message.h"
+#include "src/chat/answer_splitter.h"
 #include "src/chat/tools/tool_syntax.h"
-#include "src/openai/events/answer_splitter.h"
 
 namespace latte::fuzz {
 namespace {

@@ -4,14 +4,21 @@
 #include <string>
 
 #include "fuzz/fuzz_input.h"
+#include "src/base/json.h"
 #include "src/chat/tools/tool_call_parser.h"
+#include "src/text/unicode/unicode.h"
 
 namespace latte::fuzz {
 namespace {
 
+constexpr std::string_view kSchema = R"({"properties": {"a": {"type": "string"},
+  "b": {"type": ["integer", "array", "object"]}, "c": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+  "d": {"enum": ["1", 2, null]}}})";
+
 struct Read {
   std::string content;
   std::string calls;
+  std::string arguments;  // of the call that is open
   size_t ended = 0;
   bool operator==(const Read&) const = default;
 };
@@ -22,25 +29,37 @@ void Add(const std::vector<ToolEvent>& events, Read* out) {
       out->content += event.text;
     } else if (event.kind == ToolEvent::Kind::kArguments) {
       out->calls += event.text;
+      out->arguments += event.text;
     } else if (event.kind == ToolEvent::Kind::kCallBegin) {
       Require(!event.text.empty(), "a call has a name");
       out->calls += "\n" + event.id + " " + event.text + " ";
+      out->arguments.clear();
     } else {
       ++out->ended;
+      // Deeper JSON than Latte reads is JSON too.
+      const auto json = Json::Parse(out->arguments, "arguments", {.max_depth = 10'000});
+      const bool utf8 = ValidUtf8Prefix(out->arguments) == out->arguments.size();
+      Require(!utf8 || (json && json->is_object()), "arguments are an object");
     }
   }
 }
 
 Read ReadText(ToolFormat format, std::string_view text, size_t step, bool cut) {
-  const auto texts = std::make_shared<TextParameters>(TextParameters{{"f", "a"}});
-  ToolCallParser parser(format, texts);
+  // Parameters of every kind: a text, no text, either, unknown.
+  static const auto known = [] {
+    auto out = std::make_shared<KnownFunctions>();
+    (*out)["f"] = ParametersOf(Json::Parse(kSchema, "schema").value());
+    return out;
+  }();
+  ToolCallParser parser(format, known);
   Read out;
   for (size_t begin = 0; begin < text.size(); begin += step)
     Add(parser.Add(text.substr(begin, step)), &out);
   Add(parser.Finish(cut), &out);
   Require(out.ended <= parser.calls() && out.ended + 1 >= parser.calls(),
           "every call but the last ends");
-  Require(cut || out.ended == parser.calls(), "every call of a whole answer ends");
+  Require(out.ended == parser.calls() || !out.arguments.empty(),
+          "arguments that are cut are not empty, as if the call had none");
   return out;
 }
 

@@ -171,8 +171,12 @@ struct Request {
   // build with xgrammar and a tokenizer.
   std::string grammar;
   std::string grammar_syntax = "json-schema";
-  std::string cache_salt;  // prefixes are shared only among requests with equal salt
-  uint64_t user_data = 0;  // the caller's own name for the request, echoed by its events
+  // Stop strings count in the content of a chat's answer: not in its reasoning, not in its calls.
+  std::string reasoning =
+      "none";               // "possible": it may begin with <think>; "begun": it begins inside
+  std::string call_format;  // how it writes calls: "deepseek_v3", "kimi_k2" …; empty: it has none
+  std::string cache_salt;   // prefixes are shared only among requests with equal salt
+  uint64_t user_data = 0;   // the caller's own name for the request, echoed by its events
 
   // Checks everything that does not need a model. Errors: as SamplingParams::Validate.
   [[nodiscard]] Status Validate() const;
@@ -235,6 +239,23 @@ void Request::VisitFields(Visit&& visit) {
             .choices = "json-schema, regex, ebnf, lark or structural-tag",
             .json = kNoName},
       [](auto& r) -> auto& { return r.grammar_syntax; });
+  visit(
+      Field{.name = "reasoning",
+            .help =
+                "of a chat: possible, if the answer may begin with <think>; begun, if it begins "
+                "inside: stop strings do not count there",
+            .choices = "none, possible or begun",
+            .flag = kNoName,
+            .json = kNoName},
+      [](auto& r) -> auto& { return r.reasoning; }, OnlyInCpp());
+  visit(
+      Field{.name = "call_format",
+            .help = "of a chat: how the answer writes calls, where stop strings do not count",
+            .choices = "deepseek_v3, deepseek_v3.1, deepseek_v3.2, kimi_k2 or glm",
+            .may_be_empty = true,
+            .flag = kNoName,
+            .json = kNoName},
+      [](auto& r) -> auto& { return r.call_format; }, OnlyInCpp());
   visit(
       Field{.name = "cache_salt",
             .help = "prefixes are shared only among requests with equal salt",

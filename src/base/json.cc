@@ -255,6 +255,13 @@ Result<int64_t> Json::AsInt() const {
   return static_cast<int64_t>(*v);
 }
 
+Result<int64_t> Json::AsWhole() const {
+  constexpr double kExact = 9007199254740992;  // every whole number up to 2^53 is a double
+  const auto* v = value_->As<double>();
+  const bool whole = v != nullptr && std::trunc(*v) == *v && std::fabs(*v) <= kExact;
+  return whole ? Result<int64_t>(static_cast<int64_t>(*v)) : AsInt();
+}
+
 Result<double> Json::AsDouble() const {
   if (const auto* v = value_->As<int64_t>()) return static_cast<double>(*v);
   if (const auto* v = value_->As<uint64_t>()) return static_cast<double>(*v);

@@ -48,6 +48,7 @@ class Json {
 
   // The value itself as a type. Errors: kCorrupt naming path, expected and found type.
   [[nodiscard]] Result<int64_t> AsInt() const;    // integers only, in the range of int64
+  [[nodiscard]] Result<int64_t> AsWhole() const;  // also numbers such as 4.0 and 1e3
   [[nodiscard]] Result<double> AsDouble() const;  // finite numbers
   [[nodiscard]] Result<bool> AsBool() const;
   [[nodiscard]] Result<std::string> AsString() const;

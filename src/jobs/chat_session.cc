@@ -103,6 +103,7 @@ Request ChatSession::RequestFor(const ChatPrompt& prompt) const {
   request.sampling = settings_.params.sampling;
   request.keep_special = settings_.keep_special;
   request.stop = settings_.params.stop;
+  request.reasoning = prompt.in_thought ? "begun" : "possible";
   // The chat format defines the tokens that end an answer.
   if (!request.stop.ignore_eos)
     request.stop.tokens.assign(builder_.stop_tokens().begin(), builder_.stop_tokens().end());

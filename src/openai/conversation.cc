@@ -54,10 +54,12 @@ Status AddConversation(const Conversation& conversation, const OpenAiModel& mode
   if (prompt->ids.empty()) return InvalidArgument("messages: the chat format made an empty prompt");
   Request& request = out->requests.emplace_back(conversation.settings);
   request.tokens = std::move(prompt->ids);
+  request.reasoning = prompt->in_thought ? "begun" : "possible";
   if (tools.active()) {
     request.keep_special = request.keep_special || model.chat->hides_calls();
     out->reply.calls = model.chat->tool_format();
-    out->reply.texts = tools.texts;
+    out->reply.functions = tools.known;
+    request.call_format = Name(*out->reply.calls);
     out->reply.parallel_calls = tools.parallel;
   }
   LATTE_RETURN_IF_ERROR(

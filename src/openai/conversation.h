@@ -15,9 +15,6 @@
 
 namespace latte {
 
-// Longer than any context: an answer without a limit continues to the end of the context.
-inline constexpr int64_t kToTheEnd = int64_t{1} << 30;
-
 struct Conversation {
   Request settings;  // sampling, stop conditions, salt …; its prompt is not used
   std::vector<ChatMessage> messages;
@@ -34,7 +31,7 @@ struct Conversation {
 Request DefaultSettings(const OpenAiModel& model);
 
 // Adds the conversation's prompt to out->requests and sets what the reply must know of it: calls,
-// texts, parallel_calls, prompts, in_thought; appends notes.
+// functions, parallel_calls, prompts, in_thought; appends notes.
 // Errors: of ReasoningOptions, CheckTools, SetGrammar and ChatPromptBuilder::Build, which name a place where
 // there is one; of model.chat.
 [[nodiscard]] Status AddConversation(const Conversation& conversation, const OpenAiModel& model,

@@ -18,7 +18,7 @@ namespace {
 
 Result<int32_t> AsInt32(const Json& value) {
   using Limits = std::numeric_limits<int32_t>;
-  LATTE_ASSIGN_OR_RETURN(const int64_t number, value.AsInt());
+  LATTE_ASSIGN_OR_RETURN(const int64_t number, value.AsWhole());
   if (number < Limits::min() || number > Limits::max())
     return InvalidArgument(
         fmt::format("{}: expected an integer of 32 bits, found {}", value.path(), number));
@@ -52,14 +52,8 @@ Status ReadSkipSpecial(const Json& value, OpenAiFields& f) {
   return {};
 }
 
-Status ReadTopK(const Json& value, OpenAiFields& f) {
-  LATTE_ASSIGN_OR_RETURN(const int64_t k, value.AsInt());
-  f.request.sampling.top_k = k == -1 ? 0 : k;  // both mean no limit; other servers accept -1
-  return {};
-}
-
 Status ReadSeed(const Json& value, OpenAiFields& f) {
-  LATTE_ASSIGN_OR_RETURN(const int64_t seed, value.AsInt());
+  LATTE_ASSIGN_OR_RETURN(const int64_t seed, value.AsWhole());
   f.request.sampling.seed = static_cast<uint64_t>(seed);
   return {};
 }
@@ -141,10 +135,13 @@ constexpr auto kChatFields = std::to_array<ChatField>({
        return Status();
      }},
     {"max_tokens", FieldPlace::kBoth,
-     [](const Json& v, OpenAiFields& f) { return Set(v.AsInt(), &f.max_tokens); }},
+     [](const Json& v, OpenAiFields& f) { return Set(ReadTokenLimit(v), &f.max_tokens); }},
     {"max_completion_tokens", FieldPlace::kChat,
-     [](const Json& v, OpenAiFields& f) { return Set(v.AsInt(), &f.max_completion_tokens); }},
-    {"top_k", FieldPlace::kBoth, ReadTopK},
+     [](const Json& v, OpenAiFields& f) {
+       return Set(ReadTokenLimit(v), &f.max_completion_tokens);
+     }},
+    {"top_k", FieldPlace::kBoth,
+     [](const Json& v, OpenAiFields& f) { return Set(ReadTopK(v), &f.request.sampling.top_k); }},
     {"logit_bias", FieldPlace::kBoth, ReadLogitBias},
     {"seed", FieldPlace::kBoth, ReadSeed},
     {"stop", FieldPlace::kBoth, ReadStop},
@@ -201,7 +198,7 @@ const ChatField* FindField(OpenAiEndpoint endpoint, std::string_view name) {
 
 // A value of the type that a field of a list has.
 Status SetField(const Json& value, double* out) { return Set(value.AsDouble(), out); }
-Status SetField(const Json& value, int64_t* out) { return Set(value.AsInt(), out); }
+Status SetField(const Json& value, int64_t* out) { return Set(value.AsWhole(), out); }
 Status SetField(const Json& value, int* out) { return Set(AsInt32(value), out); }
 Status SetField(const Json& value, bool* out) { return Set(value.AsBool(), out); }
 Status SetField(const Json& value, std::string* out) { return Set(value.AsString(), out); }
@@ -259,6 +256,14 @@ std::optional<Status> ReadField(OpenAiEndpoint endpoint, const std::string& name
 }
 
 }  // namespace
+
+Result<int64_t> ReadTokenLimit(const Json& value) {
+  return value.AsWhole().map([](int64_t most) { return most == -1 ? kToTheEnd : most; });
+}
+
+Result<int64_t> ReadTopK(const Json& value) {
+  return value.AsWhole().map([](int64_t k) { return k == -1 ? int64_t{0} : k; });
+}
 
 std::optional<Status> ReadChatField(const std::string& name, const Json& value,
                                     OpenAiFields* fields) {

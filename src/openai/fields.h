@@ -16,6 +16,9 @@
 
 namespace latte {
 
+// Longer than any context: an answer without a limit continues to the end of the context.
+inline constexpr int64_t kToTheEnd = int64_t{1} << 30;
+
 // The fields of a body, before they are checked against each other.
 struct OpenAiFields {
   Request request;  // the fields that need no context
@@ -39,6 +42,11 @@ struct OpenAiFields {
 // Errors: kCorrupt (of Json), kInvalidArgument or kUnsupported naming the field.
 [[nodiscard]] Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body,
                                       OpenAiFields* fields);
+
+// A limit of tokens. −1 means none, as in other servers: kToTheEnd. Errors: kCorrupt (of Json).
+[[nodiscard]] Result<int64_t> ReadTokenLimit(const Json& value);
+// The same for top_k: 0 means no limit, and so does −1.
+[[nodiscard]] Result<int64_t> ReadTopK(const Json& value);
 
 // Reads one field of a chat, for APIs that have it too; nullopt: chats have no such field. `value`
 // is not null. Errors: as ReadOpenAiFields.

@@ -128,8 +128,9 @@ std::vector<std::string> NeutralFieldNames() {
 Status CheckBestOf(const Json& body) {
   const auto best_of = body.Find("best_of");
   if (!best_of) return {};
-  LATTE_ASSIGN_OR_RETURN(const int64_t n, body.GetIntOr("n", 1));
-  LATTE_ASSIGN_OR_RETURN(const int64_t drawn, best_of->AsInt());
+  const auto answers = body.Find("n");
+  LATTE_ASSIGN_OR_RETURN(const int64_t n, answers ? answers->AsWhole() : Result<int64_t>(1));
+  LATTE_ASSIGN_OR_RETURN(const int64_t drawn, best_of->AsWhole());
   if (drawn == n) return {};
   return Unsupported(
       fmt::format("{}: choosing the best of several answers is not supported; expected n, which is "

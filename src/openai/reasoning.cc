@@ -94,15 +94,23 @@ Status ReadTemplateVariables(const Json& value, OpenAiReasoning* out) {
 Status ReadThinking(const Json& value, OpenAiReasoning* out) {
   if (!value.is_object())
     return InvalidArgument(value.path() + R"(: expected an object, {"type": "enabled"})");
+  std::optional<int64_t> budget;
   LATTE_RETURN_IF_ERROR(value.ForEachMember([&](const std::string& name, const Json& v) -> Status {
     if (name == "type" || !value.Find(name)) return {};
+    if (name == "budget_tokens") return v.AsWhole().map([&](int64_t found) { budget = found; });
+    if (name == "display")  // answers show all reasoning
+      return v.AsString().map([](const std::string&) {});
     return Unsupported(v.path() + ": this field is not supported; leave it out");
   }));
-  LATTE_ASSIGN_OR_RETURN(const std::string type, value.GetStringOr("type", "auto"));
-  if (type == "auto") return {};
+  if (budget) out->notes.emplace_back("thinking.budget_tokens has no effect");
+  std::string fallback = "auto";
+  if (budget && *budget >= 0) fallback = *budget > 0 ? "enabled" : "disabled";
+  LATTE_ASSIGN_OR_RETURN(const std::string type, value.GetStringOr("type", fallback));
+  if (type == "auto" || type == "adaptive" || type == "between_tools") return {};
   if (type != "enabled" && type != "disabled")
-    return InvalidArgument(
-        fmt::format("{}: expected type enabled, disabled or auto, found '{}'", value.path(), type));
+    return InvalidArgument(fmt::format(
+        "{}: expected type enabled, disabled, auto, adaptive or between_tools, found '{}'",
+        value.path(), type));
   return SetThinking(value, type == "enabled", out);
 }
 
@@ -125,6 +133,7 @@ Result<ChatOptions> ReasoningOptions(const OpenAiReasoning& reasoning,
                                      const ChatPromptBuilder& chat,
                                      std::vector<std::string>* notes) {
   ChatOptions out;
+  notes->insert(notes->end(), reasoning.notes.begin(), reasoning.notes.end());
   const bool is_template = chat.format() == ChatFormat::kTemplate;
   const auto uses = [&](std::string_view name) {
     return chat.chat_template().find(name) != std::string::npos;

@@ -2,7 +2,7 @@
 //
 //   chat_template_kwargs: {"thinking": true}, {"enable_thinking": true}   vLLM, SGLang
 //   enable_thinking: true                                                Qwen's API
-//   thinking: {"type": "enabled"}                                        DeepSeek's and GLM's API
+//   thinking: {"type": "enabled"}                   DeepSeek's, GLM's and Anthropic's API
 //   reasoning_effort: "high"                                             OpenAI's API
 //
 // Switches must agree. An effort is a wish: if no switch is given and the model has the choice,
@@ -26,6 +26,7 @@ struct OpenAiReasoning {
   std::string thinking_path;  // the field that set `thinking`
   std::optional<std::string> effort;
   std::string effort_path;
+  std::vector<std::string> notes;         // settings that have no effect with any model
   JsonOut variables = JsonOut::object();  // additional variables for the template
 };
 
@@ -33,6 +34,8 @@ struct OpenAiReasoning {
 // Errors: kInvalidArgument and kCorrupt (of Json) naming the field, also if it contradicts another;
 // kUnsupported for a setting that changes the prompt and that Latte lacks.
 [[nodiscard]] Status ReadTemplateVariables(const Json& value, OpenAiReasoning* out);
+// The object `thinking` of all APIs. Budgets of tokens are wishes that have no effect; without a
+// type, 0 means no reasoning and any other budget means reasoning, but −1 leaves it to the model.
 [[nodiscard]] Status ReadThinking(const Json& value, OpenAiReasoning* out);
 [[nodiscard]] Status ReadThinkingSwitch(const Json& value, OpenAiReasoning* out);
 [[nodiscard]] Status ReadReasoningEffort(const Json& value, OpenAiReasoning* out);

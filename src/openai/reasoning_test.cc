@@ -65,6 +65,25 @@ TEST(OpenAiReasoning, EveryNameOfTheSwitchWorks) {
   }
 }
 
+TEST(OpenAiReasoning, TakesTheFormsOfAnthropicsApi) {
+  const OpenAiModel model = WithTemplate(
+      "{{ messages[0].content }}{{ '+' if thinking else '-' if thinking is defined }}");
+  const std::pair<const char*, const char*> table[] = {
+      {R"(,"thinking":{"type":"enabled","budget_tokens":2048})", "Hi+"},
+      {R"(,"thinking":{"type":"disabled","budget_tokens":0})", "Hi-"},
+      {R"(,"thinking":{"type":"adaptive"})", "Hi"},
+      {R"(,"thinking":{"type":"between_tools","display":"summarized"})", "Hi"},
+      // Without a type, the budget says it.
+      {R"(,"thinking":{"budget_tokens":1024.0})", "Hi+"},
+      {R"(,"thinking":{"budget_tokens":0})", "Hi-"},
+      {R"(,"thinking":{"budget_tokens":-1})", "Hi"},
+  };
+  for (const auto& [more, prompt] : table) EXPECT_EQ(Render(model, more).prompt, prompt) << more;
+  const Rendered noted = Render(model, R"(,"thinking":{"type":"enabled","budget_tokens":2048})");
+  ASSERT_EQ(noted.notes.size(), 1U);
+  EXPECT_NE(noted.notes[0].find("thinking.budget_tokens"), std::string::npos) << noted.notes[0];
+}
+
 TEST(OpenAiReasoning, OtherVariablesReachTheTemplate) {
   const OpenAiModel model =
       WithTemplate("{{ messages[0].content }}{{ a }}{{ b | tojson }}{{ add_generation_prompt }}");
@@ -102,7 +121,8 @@ TEST(OpenAiReasoning, WhatAModelCannotDoIsNamed) {
   has(either, R"(,"chat_template_kwargs":{"thinking":true,"enable_thinking":false})",
       "contradicts");
   has(either, R"(,"thinking":true)", "thinking");
-  has(either, R"(,"thinking":{"type":"enabled","budget_tokens":9})", "budget_tokens");
+  has(either, R"(,"thinking":{"type":"enabled","budget_tokens":"9"})", "budget_tokens");
+  has(either, R"(,"thinking":{"type":"enabled","clear_thinking":false})", "clear_thinking");
   has(either, R"(,"thinking":{"type":"on"})", "'on'");
   has(either, R"(,"enable_thinking":"yes")", "enable_thinking");
   has(either, R"(,"reasoning_effort":"huge")", "'huge'");

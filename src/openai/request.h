@@ -82,7 +82,7 @@ struct OpenAiReply {
   std::vector<OpenAiPrompt> prompts = {{}};
   // How the answer to a chat with tools writes calls; nullopt: all of it is text.
   std::optional<ToolFormat> calls;
-  std::shared_ptr<const TextParameters> texts;
+  std::shared_ptr<const KnownFunctions> functions;  // that calls may name
   bool parallel_calls = true;
   std::shared_ptr<const ResponsesReply> responses;  // of /v1/responses
 };

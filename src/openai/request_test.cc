@@ -309,7 +309,9 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
       {kCompletions, p + R"("logit_bias":{"-1":1})", "'-1'"},
       {kCompletions, p + R"("logit_bias":{"7":101})", "logit_bias.7"},
       {kCompletions, p + R"("logit_bias":{"7":"1"})", "logit_bias.7"},
-      {kCompletions, p + R"("max_tokens":-1)", "max_tokens"},
+      {kCompletions, p + R"("max_tokens":-2)", "max_tokens"},
+      {kCompletions, p + R"("max_tokens":4.5)", "max_tokens"},
+      {kCompletions, p + R"("max_tokens":1e300)", "max_tokens"},
       {kCompletions, p + R"("max_tokens":true)", "max_tokens"},
       {kCompletions, p + R"("max_tokens":3,"min_tokens":4)", "min_tokens"},
       {kCompletions, p + R"("min_tokens":-1)", "min_tokens"},
@@ -350,7 +352,10 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
       {kChat, m + R"("best_of":1)", "best_of"},
       {kChat, m + R"("tools":[{"type":"function"}])", "tools"},
       {kChat, m + R"("tool_choice":"required")", "tools to choose from"},
-      {kChat, m + R"("tool_choice":"any")", "required"},
+      {kChat, m + R"("tool_choice":"any")", "tools to choose from"},
+      {kChat, m + R"("tool_choice":"some")", "'some'"},
+      {kChat, m + R"("tool_choice":7)", "tool_choice"},
+      {kChat, m + R"("tool_choice":{"type":"allowed_tools"})", "'allowed_tools'"},
       {kChat, m + R"("tools":{"a":1})", "array of tools"},
       {kChat, m + R"("tools":[{"type":"web_search"}])", "'web_search'"},
       {kChat, m + R"("tools":[{"function":{"name":""}}])", "tools.0.function"},
@@ -381,6 +386,39 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
     EXPECT_NE(parsed.error().message.find(bad.named), std::string::npos) << bad.members << "\n"
                                                                          << parsed.error().message;
   }
+}
+
+// Clients of languages without integers write them with a fraction of zero.
+TEST(OpenAiRequest, WholeNumbersMayBeWrittenAsFractions) {
+  const auto completion = [](const std::string& members) {
+    return Parse(kCompletions, R"("prompt":"a",)" + members)->requests.front();
+  };
+  EXPECT_EQ(completion(R"("max_tokens":4.0)").stop.max_tokens, 4);
+  EXPECT_EQ(completion(R"("max_tokens":1e2)").stop.max_tokens, 100);
+  EXPECT_EQ(completion(R"("top_k":40.0)").sampling.top_k, 40);
+  EXPECT_EQ(completion(R"("seed":7.0)").sampling.seed, 7U);
+  EXPECT_EQ(completion(R"("n":2.0,"best_of":2)").n, 2);
+  EXPECT_EQ(completion(R"("stop_token_ids":[5.0])").stop.tokens, std::vector<int32_t>{5});
+  EXPECT_EQ(completion(R"("logprobs":2.0)").logprobs, 2);
+  const Request chat = Parse(kChat, kHi + R"(,"max_completion_tokens":4.0)")->requests.front();
+  EXPECT_EQ(chat.stop.max_tokens, 4);
+}
+
+TEST(OpenAiRequest, MinusOneTokenIsNoLimit) {
+  const auto most = [](OpenAiEndpoint endpoint, const std::string& members) {
+    return Parse(endpoint, members)->requests.front().stop.max_tokens;
+  };
+  const int64_t none = most(kChat, kHi);
+  EXPECT_GE(none, int64_t{1} << 30);
+  EXPECT_EQ(most(kChat, kHi + R"(,"max_tokens":-1)"), none);
+  EXPECT_EQ(most(kChat, kHi + R"(,"max_completion_tokens":-1.0)"), none);
+  EXPECT_EQ(most(kCompletions, R"("prompt":"a","max_tokens":-1)"), none);
+}
+
+// Where stop strings count in a chat is the engine's to find.
+TEST(OpenAiRequest, OnlyChatsHaveReasoning) {
+  EXPECT_EQ(Parse(kChat, kHi)->requests.front().reasoning, "possible");
+  EXPECT_EQ(Parse(kCompletions, R"("prompt":"a")")->requests.front().reasoning, "none");
 }
 
 TEST(OpenAiRequest, ABodyIsAnObjectAndAModelNeedsAChatFormatForChatsOnly) {

@@ -38,7 +38,7 @@ OpenAiAnswer::OpenAiAnswer(OpenAiReply reply)
       prompts_(reply_.prompts.size()),
       unfinished_(choices_.size()) {
   if (!reply_.calls) return;
-  for (OpenAiChoice& choice : choices_) choice.parser.emplace(*reply_.calls, reply_.texts);
+  for (OpenAiChoice& choice : choices_) choice.parser.emplace(*reply_.calls, reply_.functions);
 }
 
 OpenAiParts OpenAiAnswer::Add(const TokenEvent& event, size_t prompt) {
@@ -106,6 +106,7 @@ void OpenAiAnswer::ReadCalls(std::vector<ToolEvent> events, OpenAiChoice* choice
     if (event.kind == ToolEvent::Kind::kContent) {
       out->content += event.text;
     } else if (reply_.parallel_calls || event.call == 0) {
+      if (event.kind == ToolEvent::Kind::kCallBegin) ++choice->begun_calls;
       if (event.kind == ToolEvent::Kind::kCallEnd) {
         ++choice->ended_calls;
         continue;
@@ -136,7 +137,8 @@ OpenAiMessage OpenAiAnswer::Message(size_t index) const {
 
 std::string_view OpenAiAnswer::FinishName(size_t index) const {
   const OpenAiChoice& choice = choices_[index];
-  if (choice.finish == FinishReason::kStop && choice.ended_calls > 0) return "tool_calls";
+  const bool calls = choice.ended_calls > 0 && choice.ended_calls == choice.begun_calls;
+  if (choice.finish == FinishReason::kStop && calls) return "tool_calls";
   return Name(*choice.finish);
 }
 

@@ -11,8 +11,8 @@
 
 #include "latte/request.h"
 
+#include "src/chat/answer_splitter.h"
 #include "src/chat/tools/tool_call_parser.h"
-#include "src/openai/events/answer_splitter.h"
 #include "src/openai/request.h"
 
 namespace latte {
@@ -51,6 +51,7 @@ struct OpenAiChoice {
   AnswerSplitter splitter;               // of chats
   std::optional<ToolCallParser> parser;  // of chats with tools
   OpenAiParts parts;                     // of those that are no streams: the whole answer
+  size_t begun_calls = 0;
   size_t ended_calls = 0;
   std::set<std::string> call_ids;  // that the model gave
 };

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -33,7 +35,7 @@ struct Transcript {
   std::string text;
   bool in_thought = false;
   bool cut = false;
-  std::shared_ptr<const TextParameters> texts;
+  std::shared_ptr<const KnownFunctions> functions;
   TranscriptAnswer answer;
   bool has_reasoning = false;
 };
@@ -56,12 +58,35 @@ inline std::string Describe(const TranscriptAnswer& answer) {
   return out;
 }
 
-inline std::vector<Transcript> ReadTranscripts(ToolFormat format) {
-  const std::string path =
-      std::string(LATTE_SOURCE_DIR) + "/tests/data/tools/" + std::string(Name(format)) + ".json";
+inline Json ReadTranscriptFile(const std::string& name) {
+  const std::string path = std::string(LATTE_SOURCE_DIR) + "/tests/data/tools/" + name;
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
-  const Json list = Json::Parse(text.str(), path).value();
+  return Json::Parse(text.str(), path).value();
+}
+
+// "texts": pairs of a function and a parameter of type string. "schemas": the schema of each function's
+// parameters, or the name of a file.
+inline std::shared_ptr<const KnownFunctions> FunctionsOf(const Json& transcript) {
+  auto out = std::make_shared<KnownFunctions>();
+  const Json pairs = transcript.Get("texts").value();
+  for (size_t k = 0; k < pairs.size(); ++k) {
+    ValueSchema& schema =
+        (*out)[pairs.At(k).At(0).AsString().value()].named[pairs.At(k).At(1).AsString().value()];
+    schema = {.types = kJsonString, .plain_text = true};
+  }
+  std::optional<Json> schemas = transcript.Find("schemas");
+  if (schemas && schemas->is_string()) schemas = ReadTranscriptFile(schemas->AsString().value());
+  if (!schemas) return out;
+  const Status read = schemas->ForEachMember([&](const std::string& name, const Json& schema) {
+    (*out)[name] = ParametersOf(schema);
+    return Status();
+  });
+  return read ? out : nullptr;
+}
+
+inline std::vector<Transcript> ReadTranscripts(ToolFormat format) {
+  const Json list = ReadTranscriptFile(std::string(Name(format)) + ".json");
   std::vector<Transcript> out;
   for (size_t i = 0; i < list.size(); ++i) {
     const Json json = list.At(i);
@@ -78,11 +103,7 @@ inline std::vector<Transcript> ReadTranscripts(ToolFormat format) {
                                   calls.At(k).GetString("name").value(),
                                   calls.At(k).GetString("arguments").value(),
                                   calls.At(k).GetBoolOr("done", true).value()});
-    auto texts = std::make_shared<TextParameters>();
-    const Json pairs = json.Get("texts").value();
-    for (size_t k = 0; k < pairs.size(); ++k)
-      texts->emplace(pairs.At(k).At(0).AsString().value(), pairs.At(k).At(1).AsString().value());
-    one.texts = std::move(texts);
+    one.functions = FunctionsOf(json);
     out.push_back(std::move(one));
   }
   return out;

@@ -1,12 +1,10 @@
 #include "src/chat/tools/tool_call_parser.h"
 
 #include <algorithm>
-#include <span>
 
-#include <fmt/format.h>
-
-#include "src/base/json.h"
 #include "src/base/strings.h"
+#include "src/chat/tools/call_name.h"
+#include "src/chat/tools/mark_search.h"
 
 namespace latte {
 namespace {
@@ -16,105 +14,54 @@ using Kind = ToolEvent::Kind;
 constexpr size_t kMaxName = 512;      // of a function or parameter, before the mark that ends it
 constexpr size_t kMaxMark = 64;       // more than the longest mark
 constexpr size_t kMaxSkipped = 1024;  // white space and marks before a call
-constexpr size_t kMaxValue = 64 << 10;
+
 bool IsSpace(char c) { return kSpaces.find(c) != std::string_view::npos; }
 
-// A mark in a text.
-struct Found {
-  size_t at = std::string_view::npos;
-  ToolMark mark;
-  size_t certain = 0;  // bytes before which no mark can begin, whatever follows the text
-  explicit operator bool() const { return at != std::string_view::npos; }
+// The mark that `text` begins with; empty: none.
+std::string_view BeginsWith(std::string_view text, std::span<const std::string_view> marks) {
+  const auto found =
+      std::ranges::find_if(marks, [&](std::string_view mark) { return text.starts_with(mark); });
+  return found == marks.end() ? std::string_view() : *found;
+}
+
+// Whether more text can make one of `marks` of `text`.
+bool MayBegin(std::string_view text, std::span<const std::string_view> marks) {
+  return std::ranges::any_of(marks, [&](std::string_view mark) { return mark.starts_with(text); });
+}
+
+// What stands between the marks of a key.
+struct ParameterKey {
+  std::string_view name;
+  ParameterValue::Says says = ParameterValue::Says::kNothing;
 };
 
-Found Find(std::span<const ToolMark> marks, std::string_view text) {
-  Found found;
-  found.certain = text.size();
-  for (const ToolMark& mark : marks) {
-    const size_t at = text.find(mark.text);
-    const bool longer = at == found.at && mark.text.size() > found.mark.text.size();
-    if (at != std::string_view::npos && (at < found.at || longer)) {
-      found.at = at;
-      found.mark = mark;
-    }
-    found.certain = std::min(found.certain, text.size() - BeginningOf(mark.text, text));
-  }
-  return found;
-}
-
-Found Find(std::span<const std::string_view> texts, std::string_view text) {
-  std::vector<ToolMark> marks;
-  for (const std::string_view mark : texts) marks.push_back({mark});
-  return Find(marks, text);
-}
-
-Found Find(std::string_view mark, std::string_view text) {
-  const ToolMark only{mark};
-  return Find(std::span(&only, 1), text);
-}
-
-// Names of functions are letters, digits and a few signs; other models' names are not known.
-bool IsName(std::string_view name) {
-  return !name.empty() && std::none_of(name.begin(), name.end(), [](char c) {
-    return static_cast<unsigned char>(c) <= ' ' || c == 0x7f ||
-           std::string_view("<>{}\"`").find(c) != std::string_view::npos;
-  });
-}
-
-struct CallName {
-  std::string id;
-  std::string name;
-};
-
-// "functions.NAME:INDEX", which is also the id. Some answers lack the prefix or the index.
-CallName KimiName(std::string_view id) {
-  std::string_view name = id;
-  if (name.starts_with("functions.")) name.remove_prefix(std::string_view("functions.").size());
-  const size_t colon = name.rfind(':');
-  if (colon != std::string_view::npos &&
-      name.find_first_not_of("0123456789", colon + 1) == std::string_view::npos)
-    name = name.substr(0, colon);
-  return {std::string(id), std::string(name)};
-}
-
-// `text`: from the beginning of a call to the end of its name.
-std::optional<CallName> ReadCallName(ToolFormat format, std::string_view text) {
-  text = Trimmed(text);
-  CallName out;
-  if (format == ToolFormat::kKimiK2) {
-    out = KimiName(text);
-  } else if (format == ToolFormat::kDeepseekV3) {
-    constexpr std::string_view kType = "function<｜tool▁sep｜>";
-    if (!text.starts_with(kType)) return std::nullopt;
-    out.name = Trimmed(text.substr(kType.size()));
+// GLM: NAME</arg_key>. DeepSeek-V3.2: NAME" string="true; some answers lack the type.
+std::optional<ParameterKey> ReadParameterKey(ToolFormat format, std::string_view text) {
+  using Says = ParameterValue::Says;
+  ParameterKey out;
+  if (format == ToolFormat::kGlm) {
+    constexpr std::string_view kEnd = "</arg_key>";
+    text = Trimmed(text);
+    if (!text.ends_with(kEnd)) return std::nullopt;
+    out.name = Trimmed(text.substr(0, text.size() - kEnd.size()));
   } else {
-    out.name = text;
+    constexpr std::string_view kType = "\" string=\"";
+    const size_t type = text.rfind(kType);
+    out.name = text.substr(0, type);
+    if (type != text.npos) {
+      const std::string_view says = text.substr(type + kType.size());
+      if (says != "true" && says != "false") return std::nullopt;
+      out.says = says == "true" ? Says::kText : Says::kJson;
+    }
   }
-  if (!IsName(out.name)) return std::nullopt;
+  if (out.name.empty()) return std::nullopt;
   return out;
 }
-
-// The text inside the quotes of a JSON string.
-std::string Escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20)
-      out += c;
-    else if (c == '\n')
-      out += "\\n";
-    else
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
-
-bool IsJson(std::string_view text) { return Json::Parse(text, "value").has_value(); }
 
 }  // namespace
 
-ToolCallParser::ToolCallParser(ToolFormat format, std::shared_ptr<const TextParameters> texts)
-    : format_(format), syntax_(SyntaxOf(format)), texts_(std::move(texts)) {}
+ToolCallParser::ToolCallParser(ToolFormat format, std::shared_ptr<const KnownFunctions> known)
+    : format_(format), syntax_(SyntaxOf(format)), known_(std::move(known)) {}
 
 void ToolCallParser::Emit(Kind kind, std::string_view text) {
   if (text.empty() && kind != Kind::kCallEnd) return;
@@ -149,7 +96,8 @@ bool ToolCallParser::GiveBack() {
 void ToolCallParser::BeginCall(std::string name, std::string id) {
   skipped_.clear();
   function_ = name;
-  has_arguments_ = has_parameters_ = false;
+  arguments_ = {};
+  keys_.clear();
   ++calls_;
   out_.push_back(
       {.kind = Kind::kCallBegin, .call = calls_ - 1, .text = std::move(name), .id = std::move(id)});
@@ -157,18 +105,33 @@ void ToolCallParser::BeginCall(std::string name, std::string id) {
 }
 
 // An object without members, where the model wrote nothing.
-void ToolCallParser::EndArguments() {
-  if (has_parameters_)
-    Emit(Kind::kArguments, "}");
-  else if (!has_arguments_)
-    Emit(Kind::kArguments, "{}");
-}
-
 void ToolCallParser::EndCall() {
   skipped_.clear();
-  EndArguments();
+  std::string rest;
+  if (state_ == State::kArguments)
+    arguments_.Finish(&rest);
+  else
+    rest = keys_.empty() ? "{}" : "}";
+  Emit(Kind::kArguments, rest);
   Emit(Kind::kCallEnd, "");
   state_ = in_block_ ? State::kBlock : State::kAfterCall;
+}
+
+// The answer ends inside a call: its arguments are no JSON, so that no reader takes them for whole.
+void ToolCallParser::CutCall() {
+  std::string rest;
+  if (state_ == State::kArguments)
+    arguments_.Cut(&rest);
+  else if (state_ == State::kValue)
+    value_->Cut(&rest);
+  else if (keys_.empty())
+    rest = "{";
+  EmitArguments(rest);
+}
+
+// The value of a key that stands twice is left out.
+void ToolCallParser::EmitArguments(std::string_view text) {
+  if (!repeated_) Emit(Kind::kArguments, text);
 }
 
 bool ToolCallParser::Step() {
@@ -186,8 +149,6 @@ bool ToolCallParser::Step() {
       return ReadParameters();
     case State::kKey:
       return ReadKey();
-    case State::kText:
-    case State::kJson:
     case State::kValue:
       return ReadValue();
   }
@@ -200,7 +161,7 @@ bool ToolCallParser::ReadContent() {
     held_.erase(0, begin);  // npos: all of it
     if (held_.empty()) return false;
   }
-  const Found found = Find(CallOpenings(format_), held_);
+  const FoundMark found = FindMark(CallOpenings(format_), held_);
   const size_t content = found ? found.at : found.certain;
   if (content > 0) state_ = State::kContent;
   Emit(Kind::kContent, Take(content));
@@ -219,26 +180,26 @@ bool ToolCallParser::ReadBlock() {
     state_ = State::kName;
     return true;
   }
-  if (held_.starts_with(syntax_.block_end)) {
+  if (const auto end = BeginsWith(held_, syntax_.block_ends); !end.empty()) {
     // A block without calls is an answer without calls; the model wrote nothing else.
-    Take(syntax_.block_end.size());
+    Take(end.size());
     skipped_.clear();
     in_block_ = false;
     state_ = State::kAfterCall;
     return true;
   }
-  if (syntax_.call_begin.starts_with(held_) || syntax_.block_end.starts_with(held_)) return false;
+  if (syntax_.call_begin.starts_with(held_) || MayBegin(held_, syntax_.block_ends)) return false;
   if (calls_ > 0 && Trimmed(skipped_).empty()) skipped_.clear();
   return GiveBack();
 }
 
 bool ToolCallParser::ReadName() {
   if (!SkipSpace()) return GiveBack();
-  const Found found = Find(syntax_.name_ends, held_);
+  const FoundMark found = FindMark(syntax_.name_ends, held_);
   if (!found && held_.size() <= kMaxName + kMaxMark) return false;
-  const auto call = found && found.at <= kMaxName
-                        ? ReadCallName(format_, std::string_view(held_).substr(0, found.at))
-                        : std::nullopt;
+  std::optional<CallName> call;
+  if (found && found.at <= kMaxName)
+    call = ReadCallName(format_, std::string_view(held_).substr(0, found.at), known_.get());
   // Only a format with parameters may end a call right after its name.
   const bool no_arguments = found && !found.mark.consumed && syntax_.parameter_begin.empty();
   if (!call || no_arguments) return GiveBack();
@@ -248,9 +209,9 @@ bool ToolCallParser::ReadName() {
 }
 
 bool ToolCallParser::ReadArguments() {
-  const Found found = Find(syntax_.call_ends, held_);
-  const std::string text = Take(found ? found.at : found.certain);
-  has_arguments_ = has_arguments_ || !Trimmed(text).empty();
+  const FoundMark found = FindMark(syntax_.call_ends, held_);
+  std::string text;
+  arguments_.Push(Take(found ? found.at : found.certain), &text);
   Emit(Kind::kArguments, text);
   if (!found) return false;
   if (found.mark.consumed) Take(found.mark.text.size());
@@ -274,14 +235,14 @@ bool ToolCallParser::ReadParameters() {
     EndCall();
     return true;
   }
-  if (in_block_ && held_.starts_with(syntax_.block_end)) {  // the end of the call is missing
+  if (in_block_ && !BeginsWith(held_, syntax_.block_ends).empty()) {  // the call's end is missing
     EndCall();
     return true;
   }
   if (syntax_.parameter_begin.starts_with(held_) || end.starts_with(held_)) return false;
-  if (in_block_ && syntax_.block_end.starts_with(held_)) return false;
+  if (in_block_ && MayBegin(held_, syntax_.block_ends)) return false;
   skipped_.clear();
-  if (held_.front() == '{' && !has_parameters_) {  // some answers have JSON instead of parameters
+  if (held_.front() == '{' && keys_.empty()) {  // some answers have JSON instead of parameters
     state_ = State::kArguments;
     return true;
   }
@@ -290,72 +251,46 @@ bool ToolCallParser::ReadParameters() {
 }
 
 bool ToolCallParser::ReadKey() {
-  const Found found = Find(syntax_.key_end, held_);
+  const FoundMark found = FindMark(syntax_.key_end, held_);
   if (!found && held_.size() <= kMaxName + kMaxMark) return false;
-  std::string_view key = std::string_view(held_).substr(0, found.at);
-  bool valid = found && found.at <= kMaxName;
-  State value = State::kJson;
-  if (format_ == ToolFormat::kGlm) {
-    constexpr std::string_view kEnd = "</arg_key>";
-    key = Trimmed(key);
-    valid = valid && key.ends_with(kEnd);
-    if (valid) key = Trimmed(key.substr(0, key.size() - kEnd.size()));
-    const bool text = texts_ && texts_->contains({function_, std::string(key)});
-    value = text ? State::kText : State::kValue;
-  } else {
-    constexpr std::string_view kType = "\" string=\"";
-    const size_t type = key.rfind(kType);
-    valid = valid && type != std::string_view::npos;
-    if (valid && key.substr(type + kType.size()) == "true") value = State::kText;
-    valid = valid && (value == State::kText || key.substr(type + kType.size()) == "false");
-    key = key.substr(0, type);
-  }
-  if (!valid || key.empty()) {
+  std::optional<ParameterKey> key;
+  if (found && found.at <= kMaxName)
+    key = ReadParameterKey(format_, std::string_view(held_).substr(0, found.at));
+  if (!key) {
     const std::string rest = std::exchange(skipped_, {});
     EndCall();
     skipped_ = rest;
     return GiveBack();
   }
-  std::string begin = has_parameters_ ? ", \"" : "{\"";
-  begin += Escaped(key) + "\": ";
-  if (value == State::kText) begin += '"';
+  BeginValue(std::string(key->name), key->says);
   Take(found.at + found.mark.text.size());
-  Emit(Kind::kArguments, begin);
-  has_parameters_ = true;
   skipped_.clear();
-  state_ = value;
   return true;
+}
+
+void ToolCallParser::BeginValue(const std::string& key, ParameterValue::Says says) {
+  const bool first = keys_.empty();
+  repeated_ = !keys_.insert(key).second;
+  EmitArguments((first ? "{\"" : ", \"") + EscapedJson(key) + "\": ");
+  ValueSchema schema;
+  if (known_)
+    if (const auto function = known_->find(function_); function != known_->end())
+      schema = function->second.Of(key);
+  value_.emplace(std::move(schema), says);
+  state_ = State::kValue;
 }
 
 bool ToolCallParser::ReadValue() {
-  const Found found = Find(syntax_.value_end, held_);
-  const size_t certain = found ? found.at : found.certain;
-  if (state_ == State::kValue) {
-    // A long value of unknown type is taken for text.
-    const size_t n = std::min(certain, kMaxValue - value_.size());
-    value_ += Take(n);
-    if (n < certain) {
-      Emit(Kind::kArguments, '"' + Escaped(std::exchange(value_, {})));
-      state_ = State::kText;
-      return true;
-    }
-  } else {
-    const std::string text = Take(certain);
-    Emit(Kind::kArguments, state_ == State::kText ? Escaped(text) : text);
-  }
+  const FoundMark found = FindMark(syntax_.value_end, held_);
+  std::string text;
+  value_->Push(Take(found ? found.at : found.certain), &text);
+  if (found) value_->Finish(&text);
+  EmitArguments(text);
   if (!found) return false;
   Take(found.mark.text.size());
-  EndValue();
+  repeated_ = false;
   state_ = State::kParameters;
   return true;
-}
-
-void ToolCallParser::EndValue() {
-  if (state_ == State::kText) Emit(Kind::kArguments, "\"");
-  if (state_ != State::kValue) return;
-  const std::string value = std::exchange(value_, {});
-  Emit(Kind::kArguments,
-       IsJson(Trimmed(value)) ? std::string(Trimmed(value)) : '"' + Escaped(value) + '"');
 }
 
 std::vector<ToolEvent> ToolCallParser::Add(std::string_view text) {
@@ -378,24 +313,23 @@ std::vector<ToolEvent> ToolCallParser::Finish(bool cut) {
       break;
     case State::kArguments:
       // Only a code fence may stand alone of the marks that end a call.
-      if (cut || Trimmed(rest) != "```") Emit(Kind::kArguments, rest);
-      has_arguments_ = has_arguments_ || !Trimmed(rest).empty();
-      if (!cut) EndCall();
+      if (!cut && Trimmed(rest) == "```") rest.clear();
+      PushRest(rest);
+      if (cut || !arguments_.whole())
+        CutCall();
+      else
+        EndCall();
       break;
-    case State::kText:
-    case State::kJson:
-      Emit(Kind::kArguments, state_ == State::kText ? Escaped(rest) : rest);
-      if (!cut) EndValue();
-      if (!cut) EndCall();
-      break;
-    case State::kValue:
-      value_ += rest;
-      EndValue();
-      if (!cut) EndCall();
+    case State::kValue:  // a value without its end is never whole
+      PushRest(rest);
+      CutCall();
       break;
     case State::kParameters:
     case State::kKey:
-      if (cut) break;  // the beginning of a parameter, of an unfinished call
+      if (cut) {
+        CutCall();
+        break;
+      }
       rest.insert(0, std::exchange(skipped_, {}));
       EndCall();
       Emit(Kind::kContent, Trimmed(rest).empty() ? "" : rest);
@@ -403,6 +337,16 @@ std::vector<ToolEvent> ToolCallParser::Finish(bool cut) {
   }
   skipped_.clear();
   return std::exchange(out_, {});
+}
+
+// Text that might have become the mark at the end of the arguments or of a value.
+void ToolCallParser::PushRest(std::string_view rest) {
+  std::string text;
+  if (state_ == State::kArguments)
+    arguments_.Push(rest, &text);
+  else
+    value_->Push(rest, &text);
+  EmitArguments(text);
 }
 
 }  // namespace latte

@@ -6,8 +6,10 @@
 // models' own readers do the same.
 //
 // What cannot be read as a call stays content, byte for byte. A call is certain as soon as its name
-// is; after that, its arguments are given as they come, and need not be valid JSON, as in the API of
-// OpenAI. White space between calls and after them is not content, nor are marks without a call.
+// is; after that, its arguments are given as they come. All arguments of a call that has ended are a JSON
+// object without a name that stands twice (call_arguments.h); all of one that has not ended are no JSON,
+// unless only the mark at its end is missing. White space between calls and after them is not content,
+// nor are marks without a call.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +22,9 @@
 #include <utility>
 #include <vector>
 
+#include "src/chat/tools/call_arguments.h"
 #include "src/chat/tools/tool_syntax.h"
+#include "src/chat/tools/value_schema.h"
 
 namespace latte {
 
@@ -38,24 +42,25 @@ struct ToolEvent {
   bool operator==(const ToolEvent&) const = default;
 };
 
-// Pairs of function and parameter whose type is string according to the tools of the request. GLM
-// writes values without quotes, so that 5 may be a number or a text.
-using TextParameters = std::set<std::pair<std::string, std::string>>;
-
-// Thread-compatible. Memory: some kilobytes; up to 64 KiB for a value of unknown type.
+// Thread-compatible. Memory: some kilobytes; up to 64 KiB for a value whose end says what it is; all of
+// arguments that are no object.
 class ToolCallParser {
  public:
-  explicit ToolCallParser(ToolFormat format, std::shared_ptr<const TextParameters> texts = nullptr);
+  // known: the functions of the request. Which text is content does not depend on them.
+  explicit ToolCallParser(ToolFormat format, std::shared_ptr<const KnownFunctions> known = nullptr);
 
   // The events that became certain with `text`. Neighbours of the same kind and call are joined.
   // All events together do not depend on how the text is cut.
   std::vector<ToolEvent> Add(std::string_view text);
 
   // The answer ends. cut: by a limit of tokens, so that an unfinished call stays unfinished;
-  // otherwise it is ended.
+  // otherwise it is ended, unless it is inside a value.
   std::vector<ToolEvent> Finish(bool cut);
 
   size_t calls() const { return calls_; }  // that have begun
+  bool in_call() const { return state_ >= State::kArguments; }
+  // Bytes at the end of the text of which it is not certain whether they are content.
+  size_t undecided() const { return held_.size() + skipped_.size(); }
 
  private:
   enum class State : uint8_t {
@@ -66,9 +71,7 @@ class ToolCallParser {
     kArguments,   // inside arguments of JSON text
     kParameters,  // between parameters
     kKey,
-    kText,   // inside a value that becomes a JSON string
-    kJson,   // inside a value that is JSON
-    kValue,  // inside a value of unknown type
+    kValue,
   };
 
   bool Step();  // takes a decided part of held_; false: more text is needed
@@ -84,24 +87,28 @@ class ToolCallParser {
   std::string Take(size_t n);  // from the beginning of held_
   bool GiveBack();             // what was skipped is content after all
   void BeginCall(std::string name, std::string id);
-  void EndArguments();
+  void BeginValue(const std::string& key, ParameterValue::Says says);
   void EndCall();
-  void EndValue();
+  void CutCall();
+  void PushRest(std::string_view rest);
+  void EmitArguments(std::string_view text);
   void Emit(ToolEvent::Kind kind, std::string_view text);
 
   ToolFormat format_;
   const ToolSyntax& syntax_;
-  std::shared_ptr<const TextParameters> texts_;
+  std::shared_ptr<const KnownFunctions> known_;
   std::vector<ToolEvent> out_;
   State state_ = State::kContent;
   std::string held_;     // not decided yet
   std::string skipped_;  // marks and white space before a call that is not certain yet
-  std::string function_;
-  std::string value_;  // of unknown type, so far
   bool in_block_ = false;
-  bool has_arguments_ = false;  // of this call
-  bool has_parameters_ = false;
   size_t calls_ = 0;
+  // Of this call.
+  std::string function_;
+  JsonArguments arguments_;
+  std::set<std::string> keys_;
+  std::optional<ParameterValue> value_;
+  bool repeated_ = false;  // the value's key stood before
 };
 
 }  // namespace latte

@@ -19,7 +19,7 @@ using testing_support::TranscriptAnswer;
 using Kind = ToolEvent::Kind;
 
 TranscriptAnswer Read(const Transcript& transcript, const std::vector<std::string>& pieces) {
-  ToolCallParser parser(transcript.format, transcript.texts);
+  ToolCallParser parser(transcript.format, transcript.functions);
   TranscriptAnswer out;
   for (const std::string& piece : pieces) AddEvents(parser.Add(piece), &out);
   AddEvents(parser.Finish(transcript.cut), &out);
@@ -73,8 +73,9 @@ std::string AnyText(ToolFormat format, ByteSource* choose) {
   for (const std::string_view text : CallOpenings(format)) parts.push_back(text);
   for (const ToolMark& mark : syntax.name_ends) parts.push_back(mark.text);
   for (const ToolMark& mark : syntax.call_ends) parts.push_back(mark.text);
-  for (const std::string_view text : {syntax.block_end, syntax.call_begin, syntax.parameter_begin,
-                                      syntax.key_end, syntax.value_end})
+  parts.insert(parts.end(), syntax.block_ends.begin(), syntax.block_ends.end());
+  for (const std::string_view text :
+       {syntax.call_begin, syntax.parameter_begin, syntax.key_end, syntax.value_end})
     parts.push_back(text);
   std::string out;
   while (!choose->empty())
@@ -129,9 +130,9 @@ TEST(ToolCallParser, GivesArgumentsAsTheyCome) {
   EXPECT_EQ(parser.Add("<|tool_call_argument_begin|>{\"a\""),
             (std::vector<ToolEvent>{{Kind::kCallBegin, 0, "f", "functions.f:3"},
                                     {Kind::kArguments, 0, "{\"a\""}}));
-  EXPECT_EQ(parser.Add(": 1<|"), (std::vector<ToolEvent>{{Kind::kArguments, 0, ": 1"}}));
-  EXPECT_EQ(parser.Add("}<|tool_call_end|>"),
-            (std::vector<ToolEvent>{{Kind::kArguments, 0, "<|}"}, {Kind::kCallEnd, 0, ""}}));
+  EXPECT_EQ(parser.Add(": \"New <|"), (std::vector<ToolEvent>{{Kind::kArguments, 0, ": \"New "}}));
+  EXPECT_EQ(parser.Add("Y\"}<|tool_call_end|>"),
+            (std::vector<ToolEvent>{{Kind::kArguments, 0, "<|Y\"}"}, {Kind::kCallEnd, 0, ""}}));
   EXPECT_EQ(parser.calls(), 1u);
 }
 

@@ -271,7 +271,8 @@ Result<JsonOut> CallsWriter::Calls(std::span<const ToolFunction> functions, bool
                    {"max", kMostCalls - 1},
                    {"content", Sequence(std::move(another))}});
   }
-  if (!SyntaxOf(format_).block_end.empty()) out.push_back(Text(SyntaxOf(format_).block_end));
+  const auto ends = SyntaxOf(format_).block_ends;
+  if (!ends.empty()) out.push_back(Text(ends.front()));
   return Sequence(std::move(out));
 }
 
@@ -308,9 +309,13 @@ Result<JsonOut> CallsFormat(ToolFormat format, std::span<const ToolFunction> fun
 JsonOut TextWithoutCalls(ToolFormat format, const Tokenizer& tokenizer) {
   const FormatSplitter splitter(tokenizer);
   JsonOut out = {{"type", "any_text"}};
-  for (const std::string_view mark : CallOpenings(format))
-    if (std::ranges::none_of(splitter.Split(mark), IsToken))
-      out["excludes"].push_back(std::string(mark));
+  const auto has_token = [&](std::string_view mark) {
+    return std::ranges::any_of(splitter.Split(mark), IsToken);
+  };
+  // Any text has no such tokens; with a list of exclusions it would have them.
+  const auto marks = CallOpenings(format);
+  if (std::ranges::any_of(marks, has_token)) return out;
+  for (const std::string_view mark : marks) out["excludes"].push_back(std::string(mark));
   return out;
 }
 

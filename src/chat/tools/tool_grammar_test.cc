@@ -93,8 +93,8 @@ class ToolGrammarTest : public testing::TestWithParam<bool> {
 TEST_P(ToolGrammarTest, RandomCallsAreReadWithArgumentsOfTheSchema) {
   const ToolFunction weather{"get_weather", kWeather, true};
   const ToolFunction time{"get_time", R"({"type": "object", "properties": {}})", false};
-  const auto texts = std::make_shared<TextParameters>(
-      TextParameters{{"get_weather", "city"}, {"get_weather", "unit"}});
+  auto known = std::make_shared<KnownFunctions>();
+  (*known)["get_weather"] = ParametersOf(Json::Parse(kWeather, "weather").value());
   for (const ToolFormat format : kFormats) {
     const bool is_json = SyntaxOf(format).parameter_begin.empty();
     if (!is_json && !GetParam()) continue;  // a random text hardly ever spells the end of a value
@@ -102,7 +102,7 @@ TEST_P(ToolGrammarTest, RandomCallsAreReadWithArgumentsOfTheSchema) {
         CallsFormat(format, std::vector{weather, time}, /*parallel=*/true, tokenizer_).value();
     for (uint64_t seed = 0; seed < 12; ++seed) {
       const std::string text = RandomText(calls, seed, 60, is_json);
-      ToolCallParser parser(format, texts);
+      ToolCallParser parser(format, known);
       std::vector<ToolEvent> events = parser.Add(text);
       for (ToolEvent& event : parser.Finish(false)) events.push_back(std::move(event));
       std::vector<std::pair<std::string, std::string>> read;
@@ -177,8 +177,9 @@ TEST_P(ToolGrammarTest, TextWithoutCallsBeginsNoCall) {
   for (const ToolFormat format : kFormats) {
     const JsonOut text = TextWithoutCalls(format, tokenizer_);
     EXPECT_TRUE(Matches(text, "Hello <b>you</b>, 1 < 2"));
+    const std::string call(SyntaxOf(format).call_begin);
     for (const std::string_view mark : CallOpenings(format))
-      EXPECT_FALSE(Matches(text, "Hello " + std::string(mark))) << Name(format) << mark;
+      EXPECT_FALSE(Matches(text, "Hello " + std::string(mark) + call)) << Name(format) << mark;
   }
 }
 

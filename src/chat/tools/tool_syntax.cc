@@ -17,6 +17,7 @@ constexpr Text kCallsEnd = "<｜tool▁calls▁end｜>";
 constexpr Text kCallBegin = "<｜tool▁call▁begin｜>";
 constexpr Text kCallEnd = "<｜tool▁call▁end｜>";
 constexpr Texts<1> kDeepseekBlocks = {kCallsBegin};
+constexpr Texts<1> kDeepseekBlockEnds = {kCallsEnd};
 constexpr Texts<2> kDeepseekOpenings = {kCallsBegin, kCallBegin};
 constexpr Marks<2> kV3NameEnds = {{{"\n```json\n"}, {kCallEnd, false}}};
 constexpr Marks<6> kV3CallEnds = {{{"\n```<｜tool▁call▁end｜>"},
@@ -27,7 +28,7 @@ constexpr Marks<6> kV3CallEnds = {{{"\n```<｜tool▁call▁end｜>"},
                                    {kCallBegin, false}}};
 constexpr ToolSyntax kV3 = {.name = "deepseek_v3",
                             .block_begins = kDeepseekBlocks,
-                            .block_end = kCallsEnd,
+                            .block_ends = kDeepseekBlockEnds,
                             .call_begin = kCallBegin,
                             .name_ends = kV3NameEnds,
                             .call_ends = kV3CallEnds};
@@ -36,19 +37,20 @@ constexpr Marks<2> kV31NameEnds = {{{"<｜tool▁sep｜>"}, {kCallEnd, false}}};
 constexpr Marks<3> kV31CallEnds = {{{kCallEnd}, {kCallsEnd, false}, {kCallBegin, false}}};
 constexpr ToolSyntax kV31 = {.name = "deepseek_v3.1",
                              .block_begins = kDeepseekBlocks,
-                             .block_end = kCallsEnd,
+                             .block_ends = kDeepseekBlockEnds,
                              .call_begin = kCallBegin,
                              .name_ends = kV31NameEnds,
                              .call_ends = kV31CallEnds};
 
 // The encoder writes two line feeds between the text and the calls.
 constexpr Texts<2> kDsmlBlocks = {"\n\n<｜DSML｜function_calls>", "<｜DSML｜function_calls>"};
+constexpr Texts<1> kDsmlBlockEnds = {"</｜DSML｜function_calls>"};
 constexpr Texts<3> kDsmlOpenings = {kDsmlBlocks[0], kDsmlBlocks[1], "<｜DSML｜invoke name=\""};
 constexpr Marks<2> kDsmlNameEnds = {{{"\">"}, {"\n", false}}};
 constexpr Marks<2> kDsmlCallEnds = {{{"\n</｜DSML｜invoke>"}, {"</｜DSML｜invoke>"}}};
 constexpr ToolSyntax kV32 = {.name = "deepseek_v3.2",
                              .block_begins = kDsmlBlocks,
-                             .block_end = "</｜DSML｜function_calls>",
+                             .block_ends = kDsmlBlockEnds,
                              .call_begin = "<｜DSML｜invoke name=\"",
                              .name_ends = kDsmlNameEnds,
                              .call_ends = kDsmlCallEnds,
@@ -56,15 +58,19 @@ constexpr ToolSyntax kV32 = {.name = "deepseek_v3.2",
                              .key_end = "\">",
                              .value_end = "</｜DSML｜parameter>"};
 
-constexpr Texts<1> kKimiBlocks = {"<|tool_calls_section_begin|>"};
-constexpr Texts<2> kKimiOpenings = {kKimiBlocks[0], "<|tool_call_begin|>"};
+// Some answers have the marks of the section in the singular.
+constexpr Texts<2> kKimiBlocks = {"<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"};
+constexpr Texts<2> kKimiBlockEnds = {"<|tool_calls_section_end|>", "<|tool_call_section_end|>"};
+constexpr Texts<3> kKimiOpenings = {kKimiBlocks[0], kKimiBlocks[1], "<|tool_call_begin|>"};
 constexpr Marks<2> kKimiNameEnds = {
     {{"<|tool_call_argument_begin|>"}, {"<|tool_call_end|>", false}}};
-constexpr Marks<3> kKimiCallEnds = {
-    {{"<|tool_call_end|>"}, {"<|tool_calls_section_end|>", false}, {"<|tool_call_begin|>", false}}};
+constexpr Marks<4> kKimiCallEnds = {{{"<|tool_call_end|>"},
+                                     {kKimiBlockEnds[0], false},
+                                     {kKimiBlockEnds[1], false},
+                                     {"<|tool_call_begin|>", false}}};
 constexpr ToolSyntax kKimi = {.name = "kimi_k2",
                               .block_begins = kKimiBlocks,
-                              .block_end = "<|tool_calls_section_end|>",
+                              .block_ends = kKimiBlockEnds,
                               .call_begin = "<|tool_call_begin|>",
                               .name_ends = kKimiNameEnds,
                               .call_ends = kKimiCallEnds};
@@ -75,7 +81,7 @@ constexpr Marks<3> kGlmNameEnds = {{{"\n"}, {"<arg_key>", false}, {"</tool_call>
 constexpr Marks<1> kGlmCallEnds = {{{"</tool_call>"}}};
 constexpr ToolSyntax kGlmSyntax = {.name = "glm",
                                    .block_begins = {},
-                                   .block_end = "",
+                                   .block_ends = {},
                                    .call_begin = "<tool_call>",
                                    .name_ends = kGlmNameEnds,
                                    .call_ends = kGlmCallEnds,
@@ -102,6 +108,13 @@ const ToolSyntax& SyntaxOf(ToolFormat format) {
 }
 
 std::string_view Name(ToolFormat format) { return SyntaxOf(format).name; }
+
+std::optional<ToolFormat> ToolFormatOf(std::string_view name) {
+  for (const ToolFormat format : {ToolFormat::kDeepseekV3, ToolFormat::kDeepseekV31,
+                                  ToolFormat::kDeepseekV32, ToolFormat::kKimiK2, ToolFormat::kGlm})
+    if (Name(format) == name) return format;
+  return std::nullopt;
+}
 
 std::span<const std::string_view> CallOpenings(ToolFormat format) {
   switch (format) {

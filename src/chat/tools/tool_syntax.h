@@ -20,6 +20,8 @@ enum class ToolFormat : uint8_t {
 
 // "deepseek_v3", "deepseek_v3.1", "deepseek_v3.2", "kimi_k2", "glm".
 std::string_view Name(ToolFormat format);
+// nullopt: no format has this name.
+std::optional<ToolFormat> ToolFormatOf(std::string_view name);
 
 // The format in which a model calls functions. `chat_template`: of the checkpoint; its text says
 // which marks the model was trained on. Empty: the format follows from `format`.
@@ -37,11 +39,12 @@ struct ToolMark {
 // in a block, if the format has blocks. ARGUMENTS is JSON text or, if the format has parameters,
 // any number of
 //   parameter_begin KEY key_end VALUE value_end
-// Several marks for the same place: the one that begins first counts, then the longest.
+// Several marks for the same place: the one that begins first counts, then the longest. The first of a
+// list is the one that the format defines; models also write the others.
 struct ToolSyntax {
   std::string_view name;
   std::span<const std::string_view> block_begins;
-  std::string_view block_end;  // empty: calls stand without blocks
+  std::span<const std::string_view> block_ends;  // none: calls stand without blocks
   std::string_view call_begin;
   std::span<const ToolMark> name_ends;
   std::span<const ToolMark> call_ends;

@@ -35,12 +35,13 @@ bool IsShown(const Tokenizer& tokenizer, int32_t token) {
 }
 
 AnswerText::AnswerText(Tokenizer tokenizer, const std::vector<std::string>& stop_strings,
-                       bool keep_special)
+                       bool keep_special, std::optional<ContentFinder> chat)
     : tokenizer_(tokenizer),
       keep_special_(keep_special),
       decoder_(std::move(tokenizer)),
       stops_(stop_strings.begin(), stop_strings.end()) {
   if (!keep_special) all_stops_ = stops_;
+  if (!stop_strings.empty() && chat) chat_.emplace(*std::move(chat));
   for (const StopString& stop : stops_) longest_stop_ = std::max(longest_stop_, stop.size());
 }
 
@@ -73,28 +74,81 @@ size_t AnswerText::Pending() const {
   return pending;
 }
 
+void AnswerText::ResetStops() {
+  for (StopString& stop : stops_) stop.Reset();
+  for (StopString& stop : all_stops_) stop.Reset();
+  recent_.clear();
+}
+
+bool AnswerText::Take(const Byte& byte, bool content, Step* out) {
+  if (!byte.hidden) out->text += byte.value;
+  if (!content) {
+    ResetStops();
+    return false;
+  }
+  const std::optional<Occurrence> found = FindStop(byte.value, byte.hidden);
+  if (!found || !byte.may_stop) return false;
+  out->text.resize(out->text.size() - found->shown);
+  out->stopped = true;
+  out->stop_string = found->stop->text();
+  return true;
+}
+
+// Hidden bytes are of the kind of what they stand before.
+bool AnswerText::TakeRuns(const std::vector<ContentFinder::Run>& runs, Step* out) {
+  for (const ContentFinder::Run& run : runs)
+    for (size_t shown = 0; shown < run.bytes;) {
+      const Byte byte = undecided_.front();
+      undecided_.pop_front();
+      if (!byte.hidden) ++shown;
+      if (Take(byte, run.content, out)) return true;
+    }
+  const bool certain = chat_->undecided() == 0;
+  while (certain && !undecided_.empty()) {
+    const Byte byte = undecided_.front();
+    undecided_.pop_front();
+    if (Take(byte, chat_->in_content(), out)) return true;
+  }
+  return false;
+}
+
+bool AnswerText::Add(const Byte& byte, Step* out) {
+  if (!chat_) return Take(byte, /*content=*/true, out);
+  undecided_.push_back(byte);
+  std::vector<ContentFinder::Run> runs;
+  if (!byte.hidden) chat_->Push(byte.value, &runs);
+  return TakeRuns(runs, out);
+}
+
+void AnswerText::HoldBack(Step* out) {
+  if (recent_.size() > longest_stop_) recent_.erase(0, recent_.size() - longest_stop_);
+  const size_t pending = Pending();
+  held_ = out->text.substr(out->text.size() - pending);
+  out->text.resize(out->text.size() - pending);
+}
+
 AnswerText::Step AnswerText::Push(int32_t token, bool may_stop) {
   Step out;
   out.text = std::exchange(held_, {});
   const bool hidden = !keep_special_ && !IsShown(tokenizer_, token);
   const std::string piece =
       hidden ? std::string(tokenizer_.TokenBytes(token)) : decoder_.Push(token);
-  for (const char byte : piece) {
-    if (!hidden) out.text += byte;
-    const std::optional<Occurrence> found = FindStop(byte, hidden);
-    if (!found || !may_stop) continue;
-    out.text.resize(out.text.size() - found->shown);
-    out.stopped = true;
-    out.stop_string = found->stop->text();
-    return out;
-  }
-  if (recent_.size() > longest_stop_) recent_.erase(0, recent_.size() - longest_stop_);
-  const size_t pending = Pending();
-  held_ = out.text.substr(out.text.size() - pending);
-  out.text.resize(out.text.size() - pending);
+  for (const char byte : piece)
+    if (Add({byte, hidden, may_stop}, &out)) return out;
+  HoldBack(&out);
   return out;
 }
 
-std::string AnswerText::Flush() { return std::exchange(held_, {}) + decoder_.Flush(); }
+AnswerText::Step AnswerText::Flush() {
+  Step out;
+  out.text = std::exchange(held_, {});
+  if (chat_) {
+    std::vector<ContentFinder::Run> runs;
+    chat_->Finish(&runs);
+    if (TakeRuns(runs, &out)) return out;
+  }
+  out.text += decoder_.Flush();
+  return out;
+}
 
 }  // namespace latte

@@ -3,12 +3,14 @@
 // part the reasoning from the answer by them.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "src/engine/output/content_finder.h"
 #include "src/text/tokenizer.h"
 
 namespace latte {
@@ -20,6 +22,7 @@ class StopString {
   explicit StopString(std::string text);  // not empty
 
   bool Advance(char byte);                     // whether an occurrence ends with this byte
+  void Reset() { matched_ = 0; }               // no occurrence spans this place
   size_t pending() const { return matched_; }  // bytes at the text's end that may begin one
   size_t size() const { return text_.size(); }
   const std::string& text() const { return text_; }
@@ -36,12 +39,15 @@ bool IsShown(const Tokenizer& tokenizer, int32_t token);
 // The text of one answer. A stop string ends it and is left out with everything after it; of
 // several the one that ends first counts, and of those the one that begins first. Where the tokens
 // are split does not matter. Stop strings are looked for both in the text that is shown and in the
-// text with all special tokens, so that "<|im_end|>" stops whether it is shown or not.
+// text with all special tokens, so that "<|im_end|>" stops whether it is shown or not. In a chat, stop
+// strings count in the content only: not in reasoning, not in calls of functions, and not across them.
 // Thread-compatible.
 class AnswerText {
  public:
   // Requires: stop strings that are not empty and valid UTF-8 (StopConditions::Validate).
-  AnswerText(Tokenizer tokenizer, const std::vector<std::string>& stop_strings, bool keep_special);
+  // chat: finds the content of an answer; none: all of it is content.
+  AnswerText(Tokenizer tokenizer, const std::vector<std::string>& stop_strings, bool keep_special,
+             std::optional<ContentFinder> chat = std::nullopt);
 
   struct Step {
     std::string text;  // whole code points that became certain; often none
@@ -53,14 +59,27 @@ class AnswerText {
   Step Push(int32_t token, bool may_stop = true);
 
   // The end of an answer that no stop string ended: what was held back, as it might have become
-  // one, and U+FFFD for a code point that was left unfinished.
-  std::string Flush();
+  // one, and U+FFFD for a code point that was left unfinished. A stop string may stand in text that
+  // becomes content only now.
+  Step Flush();
 
  private:
   struct Occurrence {
     const StopString* stop = nullptr;
     size_t shown = 0;  // bytes of it that are shown
   };
+  struct Byte {
+    char value = 0;
+    bool hidden = false;
+    bool may_stop = true;
+  };
+
+  // Takes bytes whose kind is certain. Returns whether a stop string ends with one.
+  bool Take(const Byte& byte, bool content, Step* out);
+  bool TakeRuns(const std::vector<ContentFinder::Run>& runs, Step* out);
+  bool Add(const Byte& byte, Step* out);
+  void HoldBack(Step* out);
+  void ResetStops();
   // The occurrence of a stop string that ends with this byte.
   std::optional<Occurrence> FindStop(char byte, bool hidden);
   size_t ShownOf(size_t last_bytes) const;
@@ -72,8 +91,10 @@ class AnswerText {
   std::vector<StopString> stops_;      // followed through what is shown
   std::vector<StopString> all_stops_;  // and through everything; none where nothing is hidden
   size_t longest_stop_ = 0;
-  std::string recent_;  // of the last bytes of everything: kShown or kHidden
-  std::string held_;    // shorter than the longest stop string
+  std::optional<ContentFinder> chat_;  // only with stop strings
+  std::deque<Byte> undecided_;         // whose kind chat_ does not know yet
+  std::string recent_;                 // of the last bytes of content: kShown or kHidden
+  std::string held_;                   // shorter than the longest stop string
 };
 
 }  // namespace latte

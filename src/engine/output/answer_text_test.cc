@@ -51,7 +51,7 @@ Answer Stream(const std::vector<int32_t>& tokens, const std::vector<std::string>
     EXPECT_EQ(step.stopped, std::find(stops.begin(), stops.end(), step.stop_string) != stops.end());
     if (step.stopped) return {out.text, true};
   }
-  out.text += text.Flush();
+  out.text += text.Flush().text;
   return out;
 }
 
@@ -74,7 +74,7 @@ TEST(AnswerText, WithoutStopStringsTextComesAtOnce) {
   EXPECT_EQ(text.Push(0xc3).text, "");
   EXPECT_EQ(text.Push(0xa9).text, "é");
   EXPECT_EQ(text.Push(0xc3).text, "");
-  EXPECT_EQ(text.Flush(), "\uFFFD");
+  EXPECT_EQ(text.Flush().text, "\uFFFD");
 }
 
 TEST(AnswerText, HoldsBackOnlyWhatMayBecomeAStopString) {
@@ -86,7 +86,7 @@ TEST(AnswerText, HoldsBackOnlyWhatMayBecomeAStopString) {
   EXPECT_EQ(text.Push('Q').text, "");
   EXPECT_EQ(text.Push('q').text, "\n\nQq");
   EXPECT_EQ(text.Push('\n').text, "");
-  EXPECT_EQ(text.Flush(), "\n");
+  EXPECT_EQ(text.Flush().text, "\n");
 }
 
 TEST(AnswerText, StopStringsAreFoundAcrossAndInsideTokens) {
@@ -162,6 +162,128 @@ TEST(AnswerText, WhatIsShownHasNoStopStringEvenAroundTokensThatAreNot) {
 
 TEST(AnswerText, BeforeTheLeastTokensHiddenStopStringsCountAsLittle) {
   EXPECT_EQ(Shown({260, 'x', 260, 'y'}, {"<end>"}, 2), (Answer{"x", true}));
+}
+
+// A chat's answer, with special tokens shown; it ends without one.
+Answer Chat(const std::vector<int32_t>& tokens, const std::vector<std::string>& stops,
+            bool in_thought = false, std::optional<ToolFormat> calls = std::nullopt,
+            size_t min_tokens = 0) {
+  AnswerText text(Small(), stops, true, ContentFinder(in_thought, calls));
+  std::string out;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const AnswerText::Step step = text.Push(tokens[i], i >= min_tokens);
+    out += step.text;
+    if (step.stopped) return {out, true};
+  }
+  const AnswerText::Step rest = text.Flush();
+  return {out + rest.text, rest.stopped};
+}
+
+Answer Chat(std::string_view text, const std::vector<std::string>& stops, bool in_thought = false,
+            std::optional<ToolFormat> calls = std::nullopt) {
+  return Chat(Bytes(text), stops, in_thought, calls);
+}
+
+TEST(AnswerTextOfAChat, ReasoningHasNoStopStrings) {
+  EXPECT_EQ(Chat("END or not?</think>The END.", {"END"}, true),
+            (Answer{"END or not?</think>The ", true}));
+  EXPECT_EQ(Chat("<think>END</think>The END.", {"END"}), (Answer{"<think>END</think>The ", true}));
+  EXPECT_EQ(Chat("\n <think>END</think>END", {"END"}), (Answer{"\n <think>END</think>", true}));
+  EXPECT_EQ(Chat("an END", {"END"}), (Answer{"an ", true}));
+  EXPECT_EQ(Chat("END and never more", {"END"}, true), (Answer{"END and never more", false}));
+  EXPECT_EQ(Chat({261, 'E', 262, 'E', 'x'}, {"E"}), (Answer{"<think>E</think>", true}));
+  // A mark later in the answer is content, and so is what follows it.
+  EXPECT_EQ(Chat("a <think>END", {"END"}), (Answer{"a <think>", true}));
+  EXPECT_EQ(Chat("so</think>a</think>b", {"</think>"}, true), (Answer{"so</think>a", true}));
+}
+
+TEST(AnswerTextOfAChat, NoStopStringSpansTheEndOfReasoning) {
+  EXPECT_EQ(Chat("EN</think>D", {"END", "EN</think>D", "k>D"}, true),
+            (Answer{"EN</think>D", false}));
+  EXPECT_EQ(Chat("so</think>\n\nHi\n\n", {"\n\n"}, true), (Answer{"so</think>", true}));
+}
+
+TEST(AnswerTextOfAChat, CallsHaveNoStopStrings) {
+  const auto glm = ToolFormat::kGlm;
+  const std::string call =
+      "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>END</arg_value>\n</tool_call>";
+  for (const char* stop : {"END", "\n", "<tool_call>", "f", "</arg_value>", "</tool_call>", ">"})
+    EXPECT_EQ(Chat("Look:\n" + call, {stop}, false, glm), (Answer{"Look:\n" + call, false}))
+        << stop;
+  EXPECT_EQ(Chat("an END" + call, {"END"}, false, glm), (Answer{"an ", true}));
+  EXPECT_EQ(Chat(call + " the END", {"END"}, false, glm), (Answer{call + " the ", true}));
+  EXPECT_EQ(Chat("END" + call + "END", {"END"}, true, glm), (Answer{"END" + call, true}));
+  EXPECT_EQ(Chat("E" + call + "ND", {"END"}, false, glm), (Answer{"E" + call + "ND", false}));
+  // Without tools, all of it is text.
+  EXPECT_EQ(Chat(call, {"END"}), (Answer{call.substr(0, call.find("END")), true}));
+}
+
+TEST(AnswerTextOfAChat, CallsOfEveryFormatHaveNoStopStrings) {
+  const std::pair<ToolFormat, std::string> table[] = {
+      {ToolFormat::kDeepseekV3,
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": "
+       "\"END\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {ToolFormat::kDeepseekV31,
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": "
+       "\"END\"}<｜tool▁call▁end｜>"
+       "<｜tool▁calls▁end｜>"},
+      {ToolFormat::kDeepseekV32,
+       "\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"a\" "
+       "string=\"true\">END</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>"},
+      {ToolFormat::kKimiK2,
+       "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"
+       "{\"a\": \"END\"}<|tool_call_end|><|tool_calls_section_end|>"},
+  };
+  for (const auto& [format, call] : table)
+    for (const char* stop : {"END", "\"", "}", "f", "\n", "_", "｜"}) {
+      EXPECT_EQ(Chat("Hi" + call, {stop}, false, format), (Answer{"Hi" + call, false})) << stop;
+      EXPECT_EQ(Chat("Hm" + call, {stop}, true, format), (Answer{"Hm" + call, false})) << stop;
+      EXPECT_EQ(Chat("x" + std::string(stop) + call, {stop}, false, format), (Answer{"x", true}));
+    }
+}
+
+TEST(AnswerTextOfAChat, WhatIsNoCallIsContent) {
+  const auto glm = ToolFormat::kGlm;
+  EXPECT_EQ(Chat("Write <tool_call> there. END", {"END"}, false, glm),
+            (Answer{"Write <tool_call> there. ", true}));
+  EXPECT_EQ(Chat("<tool_call>END and more", {"END"}, false, glm), (Answer{"<tool_call>", true}));
+  EXPECT_EQ(Chat("a <tool_call", {"<tool"}, false, glm), (Answer{"a ", true}));
+  EXPECT_EQ(Chat("a\n", {"\n"}, false, glm), (Answer{"a", true}));
+  EXPECT_EQ(Chat("\n <thin", {"<"}), (Answer{"\n ", true}));
+}
+
+TEST(AnswerTextOfAChat, TheLeastTokensCountAlsoWhereTheTextIsDecidedLater) {
+  // "\n" may begin a call; what it is becomes certain with the next token.
+  EXPECT_EQ(Chat(Bytes("\nab\nc"), {"\n"}, false, ToolFormat::kGlm, 1), (Answer{"\nab", true}));
+  EXPECT_EQ(Chat(Bytes("\nab"), {"\n"}, false, ToolFormat::kGlm, 0), (Answer{"", true}));
+}
+
+TEST(AnswerTextOfAChat, HiddenTokensStopInContentOnly) {
+  const auto hidden = [](const std::vector<int32_t>& tokens, bool in_thought) {
+    AnswerText text(Small(), {"<end>"}, false, ContentFinder(in_thought, ToolFormat::kGlm));
+    std::string out;
+    for (const int32_t token : tokens) {
+      const AnswerText::Step step = text.Push(token);
+      out += step.text;
+      if (step.stopped) return Answer{out, true};
+    }
+    return Answer{out + text.Flush().text, false};
+  };
+  EXPECT_EQ(hidden({'a', 260, 'b'}, false), (Answer{"a", true}));
+  EXPECT_EQ(hidden({'a', '\n', 260, 'b'}, false), (Answer{"a\n", true}));
+  EXPECT_EQ(hidden({'a', 260, 'b', 262, 'c', 260, 'd'}, true), (Answer{"ab</think>c", true}));
+}
+
+// Where no stop string occurs in the content, all text comes, in whole characters.
+RC_GTEST_PROP(AnswerTextOfAChat, TextOfAllKindsIsKept, ()) {
+  const auto part = rc::gen::element<std::string>(
+      "a", "é", "<think>", "</think>", "<tool_call>", "f", "\n", "<arg_key>", "</arg_key>",
+      "<arg_value>", "</arg_value>", "</tool_call>", "<", "｜");
+  std::string text;
+  for (const std::string& one : *rc::gen::container<std::vector<std::string>>(part)) text += one;
+  const bool in_thought = *rc::gen::arbitrary<bool>();
+  const auto calls = *rc::gen::element<std::optional<ToolFormat>>(std::nullopt, ToolFormat::kGlm);
+  RC_ASSERT(Chat(text, {"never"}, in_thought, calls) == (Answer{text, false}));
 }
 
 // Text of few letters, so that stop strings occur, overlap and nest.

@@ -56,15 +56,15 @@ bool OutputStreams::Accept(Output& output, const SampledToken& sampled, int64_t 
   event.logprobs = sampled.logprobs;
   if (first && output.request().echo) event.text = EchoText(output);
   bool stopped = false;
-  if (output.text) {
-    AnswerText::Step step = output.text->Push(sampled.token, output.generated >= stop.min_tokens);
+  const auto add = [&](AnswerText::Step step) {
     event.text += step.text;
     stopped = step.stopped;
     event.stop_string = std::move(step.stop_string);
-  }
+  };
+  if (output.text) add(output.text->Push(sampled.token, output.generated >= stop.min_tokens));
   const bool full = output.generated >= stop.max_tokens || length >= output.sequence.spec.max_len;
   if (stopped || full) {
-    if (!stopped && output.text) event.text += output.text->Flush();
+    if (!stopped && output.text) add(output.text->Flush());
     event.finish = stopped ? FinishReason::kStop : FinishReason::kLength;
     ++finished_;
   }
@@ -79,7 +79,11 @@ void OutputStreams::End(Output& output, FinishReason reason, const Error& error)
     event.choice = output.choice + i;
     if (output.generated == 0 && output.request().echo && reason != FinishReason::kError)
       event.text = EchoText(output);
-    if (output.text && i == 0) event.text += output.text->Flush();
+    if (output.text && i == 0) {
+      AnswerText::Step rest = output.text->Flush();
+      event.text += rest.text;
+      if (reason == FinishReason::kStop) event.stop_string = std::move(rest.stop_string);
+    }
     event.finish = reason;
     event.error = error;
     events_.push_back(std::move(event));

@@ -47,6 +47,12 @@ uint64_t SeedOfChoice(uint64_t seed, int choice) {
   return choice == 0 ? seed : Mix64(seed ^ Mix64(static_cast<uint64_t>(choice)));
 }
 
+// Where the stop strings of a chat count; none: everywhere.
+std::optional<ContentFinder> ContentOf(const Request& request) {
+  if (request.reasoning == "none" && request.call_format.empty()) return std::nullopt;
+  return ContentFinder(request.reasoning == "begun", ToolFormatOf(request.call_format));
+}
+
 Sequence SequenceFor(Request& request, std::vector<int32_t> prompt, int64_t max_tokens) {
   Sequence out;
   const auto length = static_cast<int64_t>(prompt.size());
@@ -97,7 +103,8 @@ Result<std::unique_ptr<RequestState>> MakeRequestState(Request request, const Re
   output.params = request.sampling;
   if (HasPenalties(output.params)) output.history.AddPrompt(prompt);
   if (rules.tokenizer != nullptr)
-    output.text.emplace(*rules.tokenizer, request.stop.strings, request.keep_special);
+    output.text.emplace(*rules.tokenizer, request.stop.strings, request.keep_special,
+                        ContentOf(request));
   output.sequence = SequenceFor(request, std::move(prompt), options.max_tokens);
   output.sequence.output = &output;
   state->request = std::move(request);

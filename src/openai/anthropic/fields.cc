@@ -9,6 +9,7 @@
 #include "src/base/fields/json_values.h"
 #include "src/openai/anthropic/members.h"
 #include "src/openai/anthropic/tools.h"
+#include "src/openai/fields.h"
 
 namespace latte {
 namespace {
@@ -18,7 +19,7 @@ constexpr size_t kLongestStop = 256;
 
 Status ReadRequiredMaxTokens(const Json& value, AnthropicFields& f) {
   f.has_max_tokens = true;
-  return Set(value.AsInt(), &f.settings.stop.max_tokens);
+  return Set(ReadTokenLimit(value), &f.settings.stop.max_tokens);
 }
 
 Status ReadTemperature(const Json& value, AnthropicFields& f) {
@@ -41,22 +42,6 @@ Status ReadStops(const Json& value, AnthropicFields& f) {
       return InvalidArgument(fmt::format("{}: expected a string of 1 to {} bytes, found {}",
                                          value.At(i).path(), kLongestStop, stop.size()));
     f.settings.stop.strings.push_back(std::move(stop));
-  }
-  return {};
-}
-
-// Budgets and the choice to hide reasoning have no effect.
-Status ReadThinking(const Json& value, AnthropicFields& f) {
-  LATTE_RETURN_IF_ERROR(CheckMembers(value, {"type", "budget_tokens", "display"}));
-  LATTE_ASSIGN_OR_RETURN(const std::string type, value.GetString("type"));
-  LATTE_RETURN_IF_ERROR(value.GetIntOr("budget_tokens", 0));
-  LATTE_RETURN_IF_ERROR(value.GetStringOr("display", ""));
-  if (type == "enabled" || type == "disabled") {
-    f.thinking = type == "enabled";
-  } else if (type != "adaptive" && type != "between_tools") {
-    return InvalidArgument(
-        fmt::format("{}: expected type enabled, disabled, adaptive or between_tools, found '{}'",
-                    value.path(), type));
   }
   return {};
 }
@@ -98,14 +83,13 @@ constexpr auto kMessagesFields = std::to_array<MessagesField>({
     {"temperature", ReadTemperature},
     {"top_p", [](const Json& v,
                  AnthropicFields& f) { return Set(v.AsDouble(), &f.settings.sampling.top_p); }},
-    {"top_k",
-     [](const Json& v, AnthropicFields& f) { return Set(v.AsInt(), &f.settings.sampling.top_k); }},
+    {"top_k", [](const Json& v,
+                 AnthropicFields& f) { return Set(ReadTopK(v), &f.settings.sampling.top_k); }},
     {"stop_sequences", ReadStops},
-    {"thinking", ReadThinking},
+    {"thinking", [](const Json& v, AnthropicFields& f) { return ReadThinking(v, &f.reasoning); }},
     {"output_config", ReadOutputConfig},
     {"tools", [](const Json& v, AnthropicFields& f) { return ReadAnthropicTools(v, &f.tools); }},
-    {"tool_choice",
-     [](const Json& v, AnthropicFields& f) { return ReadAnthropicToolChoice(v, &f.tools); }},
+    {"tool_choice", [](const Json& v, AnthropicFields& f) { return ReadToolChoice(v, &f.tools); }},
 });
 
 // Fields that change no answer of Latte, or only with values that are refused. Clients cannot always

@@ -10,6 +10,7 @@
 
 #include "src/base/json.h"
 #include "src/openai/format/answer_format.h"
+#include "src/openai/reasoning.h"
 #include "src/openai/tools/tools.h"
 
 namespace latte {
@@ -22,7 +23,7 @@ struct AnthropicFields {
   bool has_max_tokens = false;
   std::optional<Json> system;
   std::optional<Json> messages;
-  std::optional<bool> thinking;  // none: the default of the chat format
+  OpenAiReasoning reasoning;
   std::optional<std::string> effort;
   OpenAiTools tools;
   AnswerFormat format;

@@ -19,10 +19,11 @@ OpenAiReasoning Reasoning(const AnthropicFields& fields, const ChatPromptBuilder
                           std::vector<std::string>* notes) {
   constexpr std::string_view kEffort = "reasoning_effort";
   OpenAiReasoning out;
+  const std::optional<bool> thinking = fields.reasoning.thinking;
   if (chat.has_thinking_switch()) {
-    out.thinking = fields.thinking;
+    out.thinking = thinking;
     out.thinking_path = "thinking";
-  } else if (fields.thinking && *fields.thinking != chat.thinks_by_itself()) {
+  } else if (thinking && *thinking != chat.thinks_by_itself()) {
     notes->emplace_back("thinking: the chat format has no switch for reasoning");
   }
   if (!fields.effort) return out;

@@ -106,7 +106,8 @@ TEST(AnthropicRequest, WhatIsWrongIsNamedByItsField) {
   const std::pair<std::string, std::string> table[] = {
       {R"(,"temperature":1.5)", "temperature': expected a number in [0, 1], found 1.5"},
       {R"(,"top_p":2)", "top_p: expected"},
-      {R"(,"top_k":-1)", "top_k: expected"},
+      {R"(,"top_k":-2)", "top_k: expected"},
+      {R"(,"max_tokens":2.5)", "max_tokens'"},
       {R"(,"stop_sequences":"a")", "stop_sequences': expected an array"},
       {R"(,"stop_sequences":[""])", "stop_sequences.0': expected a string of 1 to 256 bytes"},
       {R"(,"stop_sequences":["1","2","3","4","5","6","7","8","9","a","b","c","d","e","f","g","h"])",
@@ -116,7 +117,7 @@ TEST(AnthropicRequest, WhatIsWrongIsNamedByItsField) {
       {R"(,"service_tier":"priority")", "service_tier': this value is not supported"},
       {R"(,"container":{"id":"c"})", "container': this field is not supported"},
       {R"(,"mcp_servers":[{}])", "mcp_servers': this value is not supported"},
-      {R"(,"thinking":{"type":"auto"})", "thinking': expected type enabled"},
+      {R"(,"thinking":{"type":"on"})", "thinking': expected type enabled"},
       {R"(,"thinking":{"type":"enabled","budget_tokens":"a"})", "thinking.budget_tokens'"},
       {R"(,"output_config":{"effort":"none"})", "output_config': expected effort low"},
       {R"(,"output_config":{"format":{"type":"json_schema"}})",
@@ -127,8 +128,9 @@ TEST(AnthropicRequest, WhatIsWrongIsNamedByItsField) {
       {R"(,"tools":[{"name":"f"}])", "'input_schema' is missing"},
       {R"(,"tools":[{"name":"f","input_schema":7}])", "tools.0.input_schema': expected a JSON"},
       {R"(,"tools":[{"name":"f","input_schema":{},"x":1}])", "tools.0.x': unknown field"},
-      {R"(,"tool_choice":"auto")", "tool_choice': expected an object"},
-      {R"(,"tool_choice":{"type":"required"})", "tool_choice': expected type auto, any"},
+      {R"(,"tool_choice":7)", "tool_choice': expected none, auto"},
+      {R"(,"tool_choice":{"type":"each"})", "tool_choice': a choice of type 'each'"},
+      {R"(,"tool_choice":"required")", "tool_choice': expected tools to choose from"},
       {R"(,"tool_choice":{"type":"any"})", "tool_choice': expected tools to choose from"},
   };
   for (const auto& [more, words] : table) {
@@ -182,12 +184,31 @@ TEST(AnthropicTools, ThePromptShowsThemAsFunctions) {
       Parse(tools + R"(,"tool_choice":{"type":"auto","disable_parallel_tool_use":true})", model)
           ->reply;
   EXPECT_EQ(reply.calls, ToolFormat::kKimiK2);
-  EXPECT_EQ(*reply.texts, (TextParameters{{"f", "b"}}));
+  EXPECT_TRUE(reply.functions->at("f").Of("b").plain_text);
+  EXPECT_TRUE(reply.functions->contains("g"));
   EXPECT_FALSE(reply.parallel_calls);
   EXPECT_TRUE(Parse(tools, model)->reply.parallel_calls);
   EXPECT_NE(Prompt(model, tools + R"(,"tool_choice":{"type":"tool","name":"h"})")
                 .find("the tools have no function 'h'"),
             std::string::npos);
+}
+
+TEST(AnthropicRequest, TakesTheFormsOfOpenAisApi) {
+  const std::string tools = R"(,"tools":[{"name":"f","input_schema":{}}],"tool_choice":)";
+  const OpenAiModel model = WithTemplate(kTools);
+  for (const char* choice : {R"("auto")", R"({"type":"auto"})"})
+    EXPECT_EQ(Parse(tools + choice, model)->reply.calls, ToolFormat::kKimiK2) << choice;
+  EXPECT_EQ(Parse(tools + R"("none")", model)->reply.calls, std::nullopt);
+  EXPECT_NE(Prompt(model, tools + R"({"type":"function","function":{"name":"h"}})")
+                .find("the tools have no function 'h'"),
+            std::string::npos);
+  const auto most = [](const std::string& number) {
+    const std::string body = "{" + kHi + R"(,"max_tokens":)" + number + "}";
+    return ParseOpenAiBody(kMessages, body, Tiny())->requests.front().stop.max_tokens;
+  };
+  EXPECT_EQ(most("4.0"), 4);
+  EXPECT_GE(most("-1"), int64_t{1} << 30);
+  EXPECT_EQ(Parse(R"(,"top_k":-1)")->requests.front().sampling.top_k, 0);
 }
 
 TEST(AnthropicReasoning, SetsTheSwitchOfModelsThatHaveOne) {
@@ -196,6 +217,8 @@ TEST(AnthropicReasoning, SetsTheSwitchOfModelsThatHaveOne) {
   EXPECT_EQ(Prompt(model, R"(,"thinking":{"type":"enabled","budget_tokens":1024})"), "onHi");
   EXPECT_EQ(Prompt(model, R"(,"thinking":{"type":"disabled"})"), "offHi");
   EXPECT_EQ(Prompt(model, R"(,"thinking":{"type":"adaptive","display":"omitted"})"), "offHi");
+  EXPECT_EQ(Prompt(model, R"(,"thinking":{"type":"auto"})"), "offHi");
+  EXPECT_EQ(Prompt(model, R"(,"thinking":{"budget_tokens":1024})"), "onHi");
   EXPECT_EQ(Prompt(model, R"(,"output_config":{"effort":"low"})"), "offlowHi");
   // For other models it is a wish.
   for (const char* more : {R"(,"thinking":{"type":"enabled","budget_tokens":1024})",

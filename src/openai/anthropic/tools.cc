@@ -23,13 +23,13 @@ Status CheckType(const Json& tool) {
 
 // The function as prompts show it, in the format of chats. The other members of a tool tell
 // Anthropic's servers how to cache, load and stream it.
-Status AppendTool(const Json& tool, OpenAiTools* out, TextParameters* texts, std::string* json) {
+Status AppendTool(const Json& tool, OpenAiTools* out, KnownFunctions* known, std::string* json) {
   LATTE_RETURN_IF_ERROR(CheckType(tool));
   LATTE_RETURN_IF_ERROR(CheckMembers(
       tool, {"type", "name", "description", "input_schema", "cache_control", "strict",
              "allowed_callers", "defer_loading", "eager_input_streaming", "input_examples"}));
   LATTE_ASSIGN_OR_RETURN(const Json schema, tool.Get("input_schema"));
-  LATTE_RETURN_IF_ERROR(AddFunction(tool, schema, out, texts));
+  LATTE_RETURN_IF_ERROR(AddFunction(tool, schema, out, known));
   LATTE_ASSIGN_OR_RETURN(const std::string name, tool.GetString("name"));
   *json += R"({"type":"function","function":{"name":)";
   AppendJsonString(name, json);
@@ -47,37 +47,14 @@ Status AppendTool(const Json& tool, OpenAiTools* out, TextParameters* texts, std
 Status ReadAnthropicTools(const Json& value, OpenAiTools* out) {
   LATTE_RETURN_IF_ERROR(CheckToolList(value));
   if (value.size() == 0) return {};
-  auto texts = std::make_shared<TextParameters>();
+  auto known = std::make_shared<KnownFunctions>();
   std::string json = "[";
   for (size_t i = 0; i < value.size(); ++i) {
     if (i > 0) json += ',';
-    LATTE_RETURN_IF_ERROR(AppendTool(value.At(i), out, texts.get(), &json));
+    LATTE_RETURN_IF_ERROR(AppendTool(value.At(i), out, known.get(), &json));
   }
-  out->texts = std::move(texts);
+  out->known = std::move(known);
   out->json = json + "]";
-  return {};
-}
-
-Status ReadAnthropicToolChoice(const Json& value, OpenAiTools* out) {
-  using Choice = OpenAiTools::Choice;
-  out->choice_path = value.path();
-  LATTE_RETURN_IF_ERROR(CheckMembers(value, {"type", "name", "disable_parallel_tool_use"}));
-  LATTE_ASSIGN_OR_RETURN(const std::string type, value.GetString("type"));
-  LATTE_ASSIGN_OR_RETURN(const bool one, value.GetBoolOr("disable_parallel_tool_use", false));
-  out->parallel = !one;
-  if (type == "tool") {
-    LATTE_ASSIGN_OR_RETURN(out->function, value.GetString("name"));
-    out->choice = Choice::kNamed;
-  } else if (type == "any") {
-    out->choice = Choice::kRequired;
-  } else if (type == "none") {
-    out->choice = Choice::kNone;
-  } else if (type == "auto") {
-    out->choice = Choice::kAuto;
-  } else {
-    return InvalidArgument(
-        fmt::format("{}: expected type auto, any, tool or none, found '{}'", value.path(), type));
-  }
   return {};
 }
 

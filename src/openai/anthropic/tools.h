@@ -1,4 +1,4 @@
-// The fields of Anthropic's Messages API about tools.
+// The tools of Anthropic's Messages API. Its tool_choice is read as in chats.
 #pragma once
 
 #include "src/base/json.h"
@@ -6,10 +6,8 @@
 
 namespace latte {
 
-// Each reads one field.
 // Errors: kInvalidArgument and kCorrupt (of Json) naming the field; kUnsupported for tools that
 // Anthropic's servers run or whose schema only Anthropic's models know.
 [[nodiscard]] Status ReadAnthropicTools(const Json& value, OpenAiTools* out);
-[[nodiscard]] Status ReadAnthropicToolChoice(const Json& value, OpenAiTools* out);
 
 }  // namespace latte

@@ -62,7 +62,7 @@ JsonOut AnthropicInput(std::string_view arguments) {
   const Result<Json> json = Json::Parse(arguments, "arguments");
   if (json && json->is_object())
     if (Result<JsonOut> input = ParseToEdit(arguments, "arguments")) return std::move(*input);
-  return {{"INVALID_JSON", arguments}};
+  return {{std::string(kInvalidJson), arguments}};
 }
 
 AnthropicWriter::AnthropicWriter(AnswerWriterParts parts) : parts_(std::move(parts)) {}

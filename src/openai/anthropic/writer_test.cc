@@ -186,6 +186,27 @@ TEST(AnthropicWriter, ReasoningTextAndCallsAreBlocks) {
   EXPECT_EQ(streamed, whole);
 }
 
+// Content has been cut after a call: the client must run the call.
+TEST(AnthropicWriter, ACallAndThenAStopStringIsACall) {
+  const std::vector<TokenEvent> events = {Event(std::string(kBegin) + kArguments + kEnd + "So "),
+                                          Last(FinishReason::kStop, "END")};
+  const JsonOut whole = Whole(Running(false, kKimi), events);
+  EXPECT_EQ(whole["stop_reason"], "tool_use");
+  EXPECT_EQ(whole["stop_sequence"], nullptr);
+  EXPECT_EQ(whole["content"][1]["input"]["a"], "}");
+}
+
+TEST(AnthropicWriter, ACallThatTheEndCutsIsNoObject) {
+  const std::vector<TokenEvent> events = {
+      Event(std::string(kBegin) + R"(<|tool_call_argument_begin|>{"a": "b)"),
+      Last(FinishReason::kStop)};
+  const JsonOut whole = Whole(Running(false, kKimi), events);
+  EXPECT_EQ(whole["stop_reason"], "end_turn");
+  EXPECT_EQ(Dump(whole["content"][0]["input"]), R"({"INVALID_JSON":"{\"a\": \"b"})");
+  const JsonOut streamed = Message(NamedEvents(Stream(Running(true, kKimi), events)));
+  EXPECT_EQ(streamed["content"][0]["input"], "{\"a\": \"b");
+}
+
 TEST(AnthropicWriter, WhiteSpaceAloneIsNoBlock) {
   const std::vector<TokenEvent> events = {Event("so</think>"), Event("\n\n"),
                                           Event(std::string(kBegin) + kArguments + kEnd),

@@ -80,10 +80,12 @@ Status Expect(bool accepted, const Json& value, std::string_view expected) {
 }
 
 Status ReadMaxOutputTokens(const Json& value, ResponsesFields& f) {
-  LATTE_ASSIGN_OR_RETURN(f.max_output_tokens, value.AsInt());
-  if (*f.max_output_tokens >= 1) return {};
+  LATTE_ASSIGN_OR_RETURN(const int64_t most, ReadTokenLimit(value));
+  if (most == kToTheEnd) return {};
+  f.max_output_tokens = most;
+  if (most >= 1) return {};
   return InvalidArgument(
-      fmt::format("{}: expected 1 or more, found {}", value.path(), *f.max_output_tokens));
+      fmt::format("{}: expected 1 or more, or -1 for no limit, found {}", value.path(), most));
 }
 
 // {"format": …, "verbosity": …}
@@ -145,12 +147,6 @@ Status RefuseState(const Json& value, ResponsesFields&) {
                      ": this server stores no responses; send the whole conversation as input");
 }
 
-Status ReadToolChoice(const Json& value, ResponsesFields& f) {
-  LATTE_RETURN_IF_ERROR(ReadResponsesToolChoice(value, &f.shared.tools));
-  return Set(ParseToEdit("{\"choice\":" + value.Text() + "}", value.path()),
-             &f.reply.settings["tool_choice"]);
-}
-
 struct Own {
   std::string_view name;
   Status (*read)(const Json& value, ResponsesFields& fields);
@@ -173,7 +169,10 @@ constexpr auto kOwn = std::to_array<Own>({
     {"text", ReadTextSettings},
     {"reasoning", ReadReasoning},
     {"include", ReadInclude},
-    {"tool_choice", ReadToolChoice},
+    {"tool_choice",
+     [](const Json& v, ResponsesFields& f) {
+       return ReadResponsesToolChoice(v, &f.shared.tools, &f.reply.settings["tool_choice"]);
+     }},
     {"previous_response_id", RefuseState},
     {"conversation", RefuseState},
     {"prompt", RefuseState},
@@ -185,9 +184,7 @@ constexpr auto kOwn = std::to_array<Own>({
     {"context_management",
      [](const Json& v, ResponsesFields&) { return Expect(IsEmptyList(v), v, "[]"); }},
     {"top_logprobs",
-     [](const Json& v, ResponsesFields&) {
-       return Expect(v.is_integer() && v.AsInt() == 0, v, "0");
-     }},
+     [](const Json& v, ResponsesFields&) { return Expect(v.AsWhole() == 0, v, "0"); }},
     {"max_tool_calls",  // of tools that the service runs
      [](const Json& v, ResponsesFields&) { return Expect(v.is_integer(), v, "an integer"); }},
     {"client_metadata",
@@ -221,8 +218,7 @@ JsonOut Settings(const Json& body, const ResponsesFields& f, JsonOut tools) {
   out["store"] = false;
   out["temperature"] = sampling.temperature;
   out["text"] = read.contains("text") ? read["text"] : JsonOut{{"format", {{"type", "text"}}}};
-  out["tool_choice"] =
-      read.contains("tool_choice") ? read["tool_choice"]["choice"] : JsonOut("auto");
+  out["tool_choice"] = read.contains("tool_choice") ? read["tool_choice"] : JsonOut("auto");
   out["tools"] = std::move(tools);
   out["top_logprobs"] = 0;
   out["top_p"] = sampling.top_p;

@@ -6,6 +6,7 @@
 #include "src/base/json_out.h"
 #include "src/openai/error.h"
 #include "src/openai/responses/reply.h"
+#include "src/openai/responses/tools.h"
 #include "tests/support/tiny_tokenizer.h"
 
 namespace latte::responses_request_test {
@@ -115,7 +116,8 @@ TEST(ResponsesRequest, TheModelSeesFunctions) {
       {"type":"function","function":{"name":"ns__f"}}])";
   const auto parsed = Parse(R"("input":"Hi",)" + std::string(kTools));
   EXPECT_EQ(PromptOf(parsed), ChatPrompt(chat));
-  EXPECT_EQ(*parsed->reply.texts, (TextParameters{{"f", "b"}, {"patch", "input"}}));
+  EXPECT_TRUE(parsed->reply.functions->at("f").Of("b").plain_text);
+  EXPECT_TRUE(parsed->reply.functions->at("patch").Of("input").plain_text);
   EXPECT_EQ(parsed->notes.size(), 2U);  // tools that are left out
   const ResponsesTools& tools = parsed->reply.responses->tools;
   EXPECT_TRUE(tools.at("patch").custom);
@@ -261,6 +263,42 @@ TEST(ResponsesRequest, TheAnswerRepeatsTheSettings) {
   EXPECT_TRUE(parsed->reply.responses->gives_reasoning_back);
   EXPECT_EQ(parsed->requests.front().stop.max_tokens, 7);
   EXPECT_EQ(parsed->requests.front().sampling.top_k, 3);
+}
+
+// The answer repeats a choice in the form of this API, whichever form it came in.
+TEST(ResponsesRequest, AChoiceMayHaveTheFormOfAnyApi) {
+  const std::string tools = R"("input":"Hi","tools":[{"type":"function","name":"f"},)"
+                            R"({"type":"namespace","name":"ns","tools":[{"type":"function",)"
+                            R"("name":"g"}]}],"tool_choice":)";
+  const std::pair<const char*, const char*> table[] = {
+      {R"("any")", R"("required")"},
+      {R"({"type":"any"})", R"("required")"},
+      {R"({"type":"auto"})", R"("auto")"},
+      {R"({"type":"none"})", R"("none")"},
+      {R"({"type":"tool","name":"f"})", R"({"type":"function","name":"f"})"},
+      {R"({"type":"function","function":{"name":"f"}})", R"({"type":"function","name":"f"})"},
+      {R"({"type":"function","name":"g","namespace":"ns"})",
+       R"({"type":"function","name":"g","namespace":"ns"})"},
+      {R"({"type":"custom","name":"f"})", R"({"type":"custom","name":"f"})"},
+  };
+  for (const auto& [choice, repeated] : table) {
+    OpenAiTools read;
+    JsonOut shown;
+    ASSERT_TRUE(ReadResponsesToolChoice(Json::Parse(choice, "c").value(), &read, &shown)) << choice;
+    EXPECT_EQ(Dump(shown), repeated) << choice;
+  }
+  const auto settings = Parse(tools + R"({"type":"none"})");
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(Settings(*settings)["tool_choice"], "none");
+}
+
+TEST(ResponsesRequest, MinusOneTokenIsNoLimit) {
+  const auto parsed = Parse(R"("input":"Hi","max_output_tokens":-1)");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_GE(parsed->requests.front().stop.max_tokens, int64_t{1} << 30);
+  EXPECT_EQ(Settings(*parsed)["max_output_tokens"], nullptr);
+  EXPECT_EQ(Parse(R"("input":"Hi","max_output_tokens":4.0)")->requests.front().stop.max_tokens, 4);
+  EXPECT_FALSE(Parse(R"("input":"Hi","max_output_tokens":-2)"));
 }
 
 TEST(ResponsesRequest, RefusalsNameTheField) {

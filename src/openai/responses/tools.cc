@@ -128,7 +128,7 @@ Status ResponsesToolReader::AddShown(const Json& tool, const Json* name_space, J
   const std::string where = tool.path();
   Result<Json> shown = Json::Parse(Dump(function), where);
   if (!shown) return tl::unexpected(std::move(shown).error());
-  const Status added = AddFunction(*shown, shown->Find("parameters"), &tools_, &texts_);
+  const Status added = AddFunction(*shown, shown->Find("parameters"), &tools_, &known_);
   if (!added) return added;
   names_.emplace(function["name"].get<std::string>(), std::move(named));
   prompt_.push_back({{"type", "function"}, {"function", std::move(function)}});
@@ -141,22 +141,30 @@ void ResponsesToolReader::Finish(OpenAiTools* out, ResponsesReply* reply) {
   if (prompt_.empty()) return;
   out->names = std::move(tools_.names);
   out->functions = std::move(tools_.functions);
-  out->texts = std::make_shared<const TextParameters>(std::move(texts_));
+  out->known = std::make_shared<const KnownFunctions>(std::move(known_));
   out->json = Dump(prompt_);
 }
 
-Status ReadResponsesToolChoice(const Json& value, OpenAiTools* out) {
-  if (!value.is_object()) return ReadToolChoice(value, out);
-  LATTE_ASSIGN_OR_RETURN(const std::string type, value.GetString("type"));
-  if (type != "function" && type != "custom")
-    return Unsupported(
-        fmt::format("{}: a choice of type '{}' is not supported; expected type function or custom",
-                    value.path(), type));
-  LATTE_ASSIGN_OR_RETURN(const std::string name, value.GetString("name"));
-  LATTE_ASSIGN_OR_RETURN(const std::string name_space, value.GetStringOr("namespace", ""));
-  out->choice_path = value.path();
-  out->function = FunctionName(name_space, name);
-  out->choice = OpenAiTools::Choice::kNamed;
+Status ReadResponsesToolChoice(const Json& value, OpenAiTools* out, JsonOut* repeated) {
+  using Choice = OpenAiTools::Choice;
+  LATTE_RETURN_IF_ERROR(ReadToolChoice(value, out));
+  switch (out->choice) {
+    case Choice::kAuto:
+      *repeated = "auto";
+      return {};
+    case Choice::kNone:
+      *repeated = "none";
+      return {};
+    case Choice::kRequired:
+      *repeated = "required";
+      return {};
+    case Choice::kNamed:
+      break;
+  }
+  const bool custom = value.GetStringOr("type", "") == "custom";
+  *repeated = {{"type", custom ? "custom" : "function"}, {"name", out->function}};
+  if (!out->name_space.empty()) (*repeated)["namespace"] = out->name_space;
+  out->function = FunctionName(out->name_space, out->function);
   return {};
 }
 

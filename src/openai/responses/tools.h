@@ -40,15 +40,15 @@ class ResponsesToolReader {
   Status AddShown(const Json& tool, const Json* name_space, JsonOut function, bool custom);
 
   OpenAiTools tools_;
-  TextParameters texts_;
+  KnownFunctions known_;
   ResponsesTools names_;
   JsonOut prompt_ = JsonOut::array();    // as in chats
   JsonOut repeated_ = JsonOut::array();  // as the client wrote them
   std::vector<std::string> notes_;
 };
 
-// "none", "auto", "required", {"type": "function", "name": …} or {"type": "custom", "name": …}.
-// Errors: as ReadToolChoice.
-[[nodiscard]] Status ReadResponsesToolChoice(const Json& value, OpenAiTools* out);
+// As ReadToolChoice. `repeated`: the choice as the API writes it, for the answer.
+[[nodiscard]] Status ReadResponsesToolChoice(const Json& value, OpenAiTools* out,
+                                             JsonOut* repeated);
 
 }  // namespace latte

@@ -34,13 +34,15 @@ JsonOut ReasoningPart(std::string_view text) {
   return {{"type", "reasoning_text"}, {"text", text}};
 }
 
-// The text that a model put into the one parameter of a custom tool; all of `arguments` if it did
-// not keep to that.
+// The text that a model put into the one parameter of a custom tool; all that it wrote if it did not
+// keep to that.
 std::string CustomInput(const std::string& arguments) {
   const Result<JsonOut> parsed = ParseToEdit(arguments, "arguments");
   if (!parsed || !parsed->is_object()) return arguments;
-  const auto input = parsed->find("input");
-  return input != parsed->end() && input->is_string() ? input->get<std::string>() : arguments;
+  for (const std::string_view name : {std::string_view("input"), kInvalidJson})
+    if (const auto text = parsed->find(name); text != parsed->end() && text->is_string())
+      return text->get<std::string>();
+  return arguments;
 }
 
 std::string_view ErrorCode(const Error& error) {
@@ -265,7 +267,7 @@ void ResponsesWriter::CloseLast(const OpenAiAnswer& answer, std::string* sse) {
     Open({.kind = Kind::kMessage}, sse);
     AppendText(std::exchange(held_, {}), sse);
   }
-  Close(calls && open_ ? whole || open_->call < choice.ended_calls : whole, sse);
+  Close(calls && open_ ? open_->call < choice.ended_calls : whole, sse);
 }
 
 void ResponsesWriter::Finish(const OpenAiAnswer& answer, std::string* sse) {

@@ -237,7 +237,7 @@ TEST(ResponsesWriter, CallsOfEveryFormatAreItems) {
       for (const bool stream : {false, true}) {
         OpenAiReply reply{.in_thought = one.in_thought};
         reply.calls = one.format;
-        reply.texts = one.texts;
+        reply.functions = one.functions;
         OpenAiRunning running = Running(stream, reply);
         std::string sse;
         for (size_t at = 0; at < one.text.size();) {
@@ -257,7 +257,40 @@ TEST(ResponsesWriter, CallsOfEveryFormatAreItems) {
       }
 }
 
+// The model, or a stop token, ends the answer inside a text: the call must not look whole.
+TEST(ResponsesWriter, ACallThatTheEndCutsIsIncomplete) {
+  for (const bool stream : {false, true}) {
+    OpenAiReply reply;
+    reply.calls = ToolFormat::kKimiK2;
+    OpenAiRunning running = Running(stream, reply);
+    std::string sse;
+    running.Add(0,
+                Event("<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0"
+                      "<|tool_call_argument_begin|>{\"a\": \"b",
+                      FinishReason::kStop),
+                &sse);
+    const JsonOut body = stream ? Events(sse).back()["response"] : running.Body();
+    EXPECT_EQ(body["output"][0]["status"], "incomplete");
+    EXPECT_EQ(body["output"][0]["arguments"], "{\"a\": \"b");
+  }
+}
+
 // The model calls functions; the client sees what it has offered.
+TEST(ResponsesWriter, ACustomToolGetsATextThatIsNoJson) {
+  ResponsesReply responses;
+  responses.tools["patch"] = {"patch", "", true};
+  OpenAiReply reply;
+  reply.calls = ToolFormat::kKimiK2;
+  OpenAiRunning running = Running(false, reply, responses);
+  std::string sse;
+  running.Add(0,
+              Event("<|tool_calls_section_begin|><|tool_call_begin|>functions.patch:0"
+                    "<|tool_call_argument_begin|>*** Begin\n{\"a\"<|tool_call_end|>",
+                    FinishReason::kStop),
+              &sse);
+  EXPECT_EQ(running.Body()["output"][0]["input"], "*** Begin\n{\"a\"");
+}
+
 TEST(ResponsesWriter, CallsHaveTheToolsOfTheClient) {
   ResponsesReply responses;
   responses.tools["patch"] = {"patch", "", true};

@@ -12,21 +12,6 @@ namespace {
 constexpr size_t kMaxTools = 1024;
 constexpr size_t kMaxName = 256;
 
-// Notes the parameters of type string.
-Status ReadParameters(const std::string& function, const Json& schema, TextParameters* texts) {
-  if (!schema.is_object())
-    return InvalidArgument(schema.path() + ": expected a JSON schema, which is an object");
-  const auto properties = schema.Find("properties");
-  if (!properties) return {};
-  return properties->ForEachMember([&](const std::string& name, const Json& property) -> Status {
-    const auto type = property.Find("type");
-    if (!type || !type->is_string()) return {};
-    LATTE_ASSIGN_OR_RETURN(const std::string found, type->AsString());
-    if (found == "string") texts->emplace(function, name);
-    return {};
-  });
-}
-
 // The function of a tool in the format of chats.
 Result<Json> FunctionOf(const Json& tool) {
   if (!tool.is_object()) return InvalidArgument(tool.path() + ": expected an object");
@@ -40,7 +25,7 @@ Result<Json> FunctionOf(const Json& tool) {
 }  // namespace
 
 Status AddFunction(const Json& function, const std::optional<Json>& parameters, OpenAiTools* out,
-                   TextParameters* texts) {
+                   KnownFunctions* known) {
   LATTE_ASSIGN_OR_RETURN(const std::string name, function.GetString("name"));
   if (name.empty() || name.size() > kMaxName)
     return InvalidArgument(fmt::format("{}: expected a name of 1 to {} bytes, found {}",
@@ -50,10 +35,12 @@ Status AddFunction(const Json& function, const std::optional<Json>& parameters, 
         fmt::format("{}: two functions have the name '{}'", function.path(), name));
   ToolFunction& added = out->functions.emplace_back(ToolFunction{name, "", false});
   LATTE_ASSIGN_OR_RETURN(added.strict, function.GetBoolOr("strict", false));
-  if (parameters) {
-    LATTE_RETURN_IF_ERROR(ReadParameters(name, *parameters, texts));
-    added.parameters = parameters->Text();
-  }
+  FunctionParameters& readable = (*known)[name];
+  if (!parameters) return {};
+  if (!parameters->is_object())
+    return InvalidArgument(parameters->path() + ": expected a JSON schema, which is an object");
+  readable = ParametersOf(*parameters);
+  added.parameters = parameters->Text();
   return {};
 }
 
@@ -80,12 +67,12 @@ Status CheckToolList(const Json& value) {
 Status ReadTools(const Json& value, OpenAiTools* out) {
   LATTE_RETURN_IF_ERROR(CheckToolList(value));
   if (value.size() == 0) return {};
-  auto texts = std::make_shared<TextParameters>();
+  auto known = std::make_shared<KnownFunctions>();
   for (size_t i = 0; i < value.size(); ++i) {
     LATTE_ASSIGN_OR_RETURN(const Json function, FunctionOf(value.At(i)));
-    LATTE_RETURN_IF_ERROR(AddFunction(function, function.Find("parameters"), out, texts.get()));
+    LATTE_RETURN_IF_ERROR(AddFunction(function, function.Find("parameters"), out, known.get()));
   }
-  out->texts = std::move(texts);
+  out->known = std::move(known);
   out->json = value.Text();
   return {};
 }
@@ -93,27 +80,34 @@ Status ReadTools(const Json& value, OpenAiTools* out) {
 Status ReadToolChoice(const Json& value, OpenAiTools* out) {
   using Choice = OpenAiTools::Choice;
   out->choice_path = value.path();
-  if (value.is_object()) {
-    LATTE_ASSIGN_OR_RETURN(const std::string type, value.GetStringOr("type", "function"));
-    if (type != "function")
-      return Unsupported(fmt::format(
-          "{}: a choice of type '{}' is not supported; expected type function, found '{}'",
-          value.path(), type, type));
-    LATTE_ASSIGN_OR_RETURN(const Json function, value.Get("function"));
-    LATTE_ASSIGN_OR_RETURN(out->function, function.GetString("name"));
-    out->choice = Choice::kNamed;
-    return {};
-  }
-  LATTE_ASSIGN_OR_RETURN(const std::string choice, value.AsString());
-  if (choice == "auto")
+  if (!value.is_object() && !value.is_string())
+    return InvalidArgument(value.path() +
+                           ": expected none, auto, required or a function, found another type");
+  LATTE_ASSIGN_OR_RETURN(const std::string choice, value.is_object()
+                                                       ? value.GetStringOr("type", "function")
+                                                       : value.AsString());
+  LATTE_ASSIGN_OR_RETURN(const bool one, value.GetBoolOr("disable_parallel_tool_use", false));
+  if (one) out->parallel = false;
+  if (choice == "auto") {
     out->choice = Choice::kAuto;
-  else if (choice == "none")
+  } else if (choice == "none") {
     out->choice = Choice::kNone;
-  else if (choice == "required")
+  } else if (choice == "required" || choice == "any") {
     out->choice = Choice::kRequired;
-  else
+  } else if (!value.is_object()) {
     return InvalidArgument(fmt::format(
         "{}: expected none, auto, required or a function, found '{}'", value.path(), choice));
+  } else if (choice != "function" && choice != "tool" && choice != "custom") {
+    return Unsupported(
+        fmt::format("{}: a choice of type '{}' is not supported; expected type auto, none, any, "
+                    "required, function, tool or custom",
+                    value.path(), choice));
+  } else {
+    const std::optional<Json> inner = value.Find(choice);
+    LATTE_ASSIGN_OR_RETURN(out->function, (inner ? *inner : value).GetString("name"));
+    LATTE_ASSIGN_OR_RETURN(out->name_space, value.GetStringOr("namespace", ""));
+    out->choice = Choice::kNamed;
+  }
   return {};
 }
 

@@ -66,7 +66,10 @@ TEST(OpenAiTools, TheReplySaysHowCallsAreRead) {
   const OpenAiRequest parsed =
       Parse(model, std::string(kTools) + R"(,"parallel_tool_calls":false)").value();
   EXPECT_EQ(parsed.reply.calls, ToolFormat::kKimiK2);
-  EXPECT_EQ(*parsed.reply.texts, (TextParameters{{"f", "b"}}));
+  const ValueSchema text{.types = kJsonString, .plain_text = true};
+  EXPECT_EQ(parsed.reply.functions->at("f").Of("b"), text);
+  EXPECT_EQ(parsed.reply.functions->at("f").Of("a"), ValueSchema{.types = kJsonInteger});
+  EXPECT_EQ(parsed.requests.front().call_format, "kimi_k2");
   EXPECT_FALSE(parsed.reply.parallel_calls);
   EXPECT_FALSE(parsed.requests.front().keep_special);
   EXPECT_EQ(Parse(model, std::string(kTools) + R"(,"tool_choice":"none")")->reply.calls,
@@ -75,6 +78,36 @@ TEST(OpenAiTools, TheReplySaysHowCallsAreRead) {
   const OpenAiModel special = WithTemplate(kTemplate, true);
   EXPECT_TRUE(Parse(special, std::string(kTools))->requests.front().keep_special);
   EXPECT_FALSE(Parse(special, "")->requests.front().keep_special);
+}
+
+// What one API writes for a choice, clients send to the others.
+TEST(OpenAiTools, AChoiceMayHaveTheFormOfAnyApi) {
+  const std::pair<std::string, OpenAiTools::Choice> table[] = {
+      {R"("auto")", OpenAiTools::Choice::kAuto},
+      {R"({"type":"auto"})", OpenAiTools::Choice::kAuto},
+      {R"("none")", OpenAiTools::Choice::kNone},
+      {R"({"type":"none"})", OpenAiTools::Choice::kNone},
+      {R"("required")", OpenAiTools::Choice::kRequired},
+      {R"("any")", OpenAiTools::Choice::kRequired},
+      {R"({"type":"any"})", OpenAiTools::Choice::kRequired},
+      {R"({"type":"required"})", OpenAiTools::Choice::kRequired},
+      {R"({"type":"function","function":{"name":"f"}})", OpenAiTools::Choice::kNamed},
+      {R"({"type":"function","name":"f"})", OpenAiTools::Choice::kNamed},
+      {R"({"function":{"name":"f"}})", OpenAiTools::Choice::kNamed},
+      {R"({"type":"tool","name":"f"})", OpenAiTools::Choice::kNamed},
+      {R"({"type":"custom","custom":{"name":"f"}})", OpenAiTools::Choice::kNamed},
+  };
+  for (const auto& [text, choice] : table) {
+    OpenAiTools tools;
+    const Status read = ReadToolChoice(Json::Parse(text, "tool_choice").value(), &tools);
+    ASSERT_TRUE(read) << text << ": " << read.error().message;
+    EXPECT_EQ(tools.choice, choice) << text;
+    EXPECT_EQ(tools.function, choice == OpenAiTools::Choice::kNamed ? "f" : "") << text;
+  }
+  OpenAiTools one;
+  ASSERT_TRUE(ReadToolChoice(
+      Json::Parse(R"({"type":"auto","disable_parallel_tool_use":true})", "c").value(), &one));
+  EXPECT_FALSE(one.parallel);
 }
 
 TEST(OpenAiTools, WhatTheModelCannotDoIsRefused) {
@@ -118,7 +151,7 @@ OpenAiRunning Running(const Transcript& one, bool stream) {
   request.requests.resize(1);
   request.reply = {.endpoint = kChat, .stream = stream, .in_thought = one.in_thought};
   request.reply.calls = one.format;
-  request.reply.texts = one.texts;
+  request.reply.functions = one.functions;
   return {std::move(request), &model, "7", 11};
 }
 
@@ -144,7 +177,7 @@ std::string Expected(const Transcript& one) {
 }
 
 std::string FinishOf(const Transcript& one) {
-  const bool called = !one.answer.calls.empty();
+  const bool called = !one.answer.calls.empty() && one.answer.calls.back().done;
   return one.cut ? "length" : called ? "tool_calls" : "stop";
 }
 

@@ -1,4 +1,4 @@
-#include "src/openai/events/answer_splitter.h"
+#include "src/chat/answer_splitter.h"
 
 #include <algorithm>
 #include <utility>

@@ -2,6 +2,7 @@
 // equal AnswerMessage over the whole text, however it is cut, where only </think> ends reasoning.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,8 @@ class AnswerSplitter {
 
   // The text so far ends inside <think>.
   bool in_reasoning() const { return step_ == Step::kReasoning; }
+  // Bytes at the end of the text of which it is not certain what they are.
+  size_t undecided() const { return held_.size(); }
 
   // Returns the parts that have become certain with `text`.
   Parts Push(std::string_view text);
