@@ -18,6 +18,7 @@ FLOORS = [
         "kernels/cpu/sampling", "kernels/cpu/peak"), "kernels/cpu/targets"),
     ("hub/net", "hub/repo", "hub/files", "hub"),
     ("text/unicode", "text"),
+    ("grammar/pattern", "grammar/schema", "grammar"),
     ("checkpoint/safetensors", "checkpoint/formats/common", "checkpoint/formats", "checkpoint/config", "checkpoint"),
 ]
 NEVER = {

@@ -42,6 +42,9 @@ std::string_view GrammarLibrary();
 
 // The grammar in the syntax kEbnf, as a part of a kStructuralTag. Errors: as CheckGrammar.
 [[nodiscard]] Result<std::string> RulesOf(const Grammar& grammar);
+// The same of a part of a JSON schema, at a JSON pointer ("/properties/a"). References in it may
+// lead to all of the schema.
+[[nodiscard]] Result<std::string> RulesOfSchema(const std::string& schema, std::string_view part);
 
 // Immutable, thread-safe.
 class CompiledGrammar {

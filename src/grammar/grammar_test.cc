@@ -243,17 +243,13 @@ TEST_F(GrammarTest, WhatIsNoGrammarIsRefused) {
 
 TEST_F(GrammarTest, WhatCannotBeEnforcedIsRefused) {
   for (const char* schema :
-       {R"({"not": {"type": "string"}})", R"({"type": "string", "pattern": "a+", "maxLength": 5})",
-        R"({"type": "number", "multipleOf": 0.5})",
-        R"({"allOf": [{"type": "object"}, {"type": "object", "properties": {"a": {}}}]})",
+       {R"({"not": {"type": "string"}})", R"({"type": "number", "multipleOf": 0.5})",
+        R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})",
         R"({"$ref": "https://example.org/schema"})"}) {
     const Status status = CheckGrammar({GrammarSyntax::kJsonSchema, schema});
     ASSERT_FALSE(status) << schema;
     EXPECT_EQ(status.error().code, Code::kUnsupported) << schema << status.error().message;
   }
-  // It narrows the answers; only that several may match is not excluded.
-  EXPECT_TRUE(CheckGrammar(
-      {GrammarSyntax::kJsonSchema, R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})"}));
 }
 
 TEST_F(GrammarTest, RulesOfASchemaArePartOfATag) {

@@ -19,6 +19,10 @@ Status CheckGrammar(const Grammar& /*grammar*/) { return NotBuilt(); }
 
 Result<std::string> RulesOf(const Grammar& /*grammar*/) { return NotBuilt(); }
 
+Result<std::string> RulesOfSchema(const std::string& /*schema*/, std::string_view /*part*/) {
+  return NotBuilt();
+}
+
 Result<std::unique_ptr<GrammarCompiler>> GrammarCompiler::Create(const Tokenizer& /*tokenizer*/,
                                                                  int64_t /*vocab*/) {
   return NotBuilt();

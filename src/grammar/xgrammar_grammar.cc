@@ -13,13 +13,11 @@
 #include "src/grammar/grammar.h"
 #include "src/grammar/grammar_cache.h"
 #include "src/grammar/grammar_rules.h"
+#include "src/grammar/schema/schema_rules.h"
 #include "src/grammar/xgrammar_log.h"
 
 namespace latte {
 namespace {
-
-// White space in one place of JSON: models that lose their way write it for ever.
-constexpr int kMostSpace = 24;
 
 // The compiled grammars that a compiler keeps.
 constexpr int64_t kKeptBytes = int64_t{256} << 20;
@@ -36,51 +34,11 @@ auto CatchErrors(GrammarSyntax syntax, const Call& call) -> decltype(call()) {
   }
 }
 
-// A warning says that a part has no effect, but for oneOf, which then means anyOf: what matches one
-// of several schemas may match others, too.
+// A warning says that a part has no effect.
 Status CheckWarnings(const GrammarWarnings& warnings) {
   for (const std::string& text : warnings.texts())
-    if (text.find("oneOf") == std::string::npos)
-      return Unsupported(
-          fmt::format("grammar: a part of this schema cannot be enforced: {}", text));
+    return Unsupported(fmt::format("grammar: a part of it cannot be enforced: {}", text));
   return {};
-}
-
-void ReplaceAll(std::string_view from, std::string_view to, std::string* text) {
-  for (size_t at = text->find(from); at != std::string::npos; at = text->find(from, at + to.size()))
-    text->replace(at, from.size(), to);
-}
-
-// Narrows xgrammar's rules for JSON. It lets control characters into strings with a bounded length,
-// which JSON forbids. Numbers may have any exponent and any number of digits, which few readers
-// accept, and which a model may write for ever.
-std::string Narrowed(std::string_view rules) {
-  std::string out;
-  while (!rules.empty()) {
-    const size_t end = std::min(rules.find('\n'), rules.size() - 1) + 1;
-    std::string rule(rules.substr(0, end));
-    rules.remove_prefix(end);
-    ReplaceAll(R"([^\"\\\r\n])", R"([^\0-\x1f\"\\\r\n])", &rule);
-    if (rule.starts_with("basic_")) {
-      ReplaceAll("[1-9] [0-9]*", "[1-9] [0-9]{0, 30}", &rule);
-      ReplaceAll("[eE] basic_number_4 basic_number_digits{1, -1}",
-                 "[eE] basic_number_4 basic_number_digits{1, 2}", &rule);
-      ReplaceAll("basic_number_digits{1, -1}", "basic_number_digits{1, 30}", &rule);
-    }
-    out += rule;
-  }
-  return out;
-}
-
-Result<xgrammar::Grammar> FromJsonSchema(const std::string& schema) {
-  LATTE_RETURN_IF_ERROR(CheckSchemaKeywords(schema));
-  const GrammarWarnings warnings;
-  const xgrammar::Grammar grammar = xgrammar::Grammar::FromJSONSchema(
-      schema, /*any_whitespace=*/true, /*indent=*/std::nullopt, /*separators=*/std::nullopt,
-      /*strict_mode=*/true, kMostSpace);
-  LATTE_RETURN_IF_ERROR(CheckWarnings(warnings));
-  const std::string rules = grammar.ToString();
-  return xgrammar::Grammar::FromEBNF(Narrowed(rules));
 }
 
 Result<xgrammar::Grammar> FromStructuralTag(const std::string& tag) {
@@ -94,21 +52,21 @@ Result<xgrammar::Grammar> FromStructuralTag(const std::string& tag) {
   return std::get<xgrammar::Grammar>(std::move(made));
 }
 
+Result<xgrammar::Grammar> FromRules(GrammarSyntax syntax, const std::string& rules) {
+  return CatchErrors(
+      syntax, [&]() -> Result<xgrammar::Grammar> { return xgrammar::Grammar::FromEBNF(rules); });
+}
+
 Result<xgrammar::Grammar> ToXgrammar(const Grammar& grammar) {
   LATTE_RETURN_IF_ERROR(CheckGrammarSize(grammar));
+  if (grammar.syntax == GrammarSyntax::kJsonSchema) {
+    LATTE_ASSIGN_OR_RETURN(const std::string rules, SchemaRules(grammar.text, ""));
+    return FromRules(grammar.syntax, rules);
+  }
+  if (grammar.syntax == GrammarSyntax::kEbnf) return FromRules(grammar.syntax, grammar.text);
   return CatchErrors(grammar.syntax, [&]() -> Result<xgrammar::Grammar> {
-    switch (grammar.syntax) {
-      case GrammarSyntax::kJsonSchema:
-        return FromJsonSchema(grammar.text);
-      case GrammarSyntax::kRegex:
-        return xgrammar::Grammar::FromRegex(grammar.text);
-      case GrammarSyntax::kEbnf:
-        return xgrammar::Grammar::FromEBNF(grammar.text);
-      case GrammarSyntax::kLark:
-        return xgrammar::Grammar::FromLark(grammar.text);
-      case GrammarSyntax::kStructuralTag:
-        break;
-    }
+    if (grammar.syntax == GrammarSyntax::kRegex) return xgrammar::Grammar::FromRegex(grammar.text);
+    if (grammar.syntax == GrammarSyntax::kLark) return xgrammar::Grammar::FromLark(grammar.text);
     return FromStructuralTag(grammar.text);
   });
 }
@@ -224,8 +182,16 @@ Status CheckGrammar(const Grammar& grammar) {
 }
 
 Result<std::string> RulesOf(const Grammar& grammar) {
+  if (grammar.syntax == GrammarSyntax::kJsonSchema) return RulesOfSchema(grammar.text, "");
   LATTE_ASSIGN_OR_RETURN(const xgrammar::Grammar rules, ToXgrammar(grammar));
   return rules.ToString();
+}
+
+Result<std::string> RulesOfSchema(const std::string& schema, std::string_view part) {
+  LATTE_RETURN_IF_ERROR(CheckGrammarSize({GrammarSyntax::kJsonSchema, schema}));
+  LATTE_ASSIGN_OR_RETURN(std::string rules, SchemaRules(schema, part));
+  LATTE_RETURN_IF_ERROR(FromRules(GrammarSyntax::kJsonSchema, rules));
+  return rules;
 }
 
 Result<std::unique_ptr<GrammarCompiler>> GrammarCompiler::Create(const Tokenizer& tokenizer,

@@ -11,7 +11,7 @@
 
 #include "src/base/json_out.h"
 #include "src/grammar/grammar.h"
-#include "src/grammar/grammar_rules.h"
+#include "src/grammar/schema/schema_keywords.h"
 
 namespace latte {
 namespace {
@@ -103,8 +103,11 @@ class CallsWriter {
   FormatSplitter splitter_;
 };
 
-Result<std::string> RulesOfSchema(const JsonOut& schema) {
-  return RulesOf({GrammarSyntax::kJsonSchema, Dump(schema)});
+// A JSON pointer to a property.
+std::string PointerTo(std::string_view property) {
+  std::string out = "/properties/";
+  for (const char c : property) out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return out;
 }
 
 // A schema of an object; of no schema, that of any object.
@@ -140,11 +143,11 @@ bool IsText(const JsonOut& schema) {
   return schema.is_object() && schema.value("type", JsonOut()) == "string";
 }
 
-// Refuses the keys of `schema` that are neither annotations nor in `enforced`.
+// Refuses the constraints of `schema` that are not in `enforced`.
 Status CheckKeys(const JsonOut& schema, std::initializer_list<std::string_view> enforced,
                  std::string_view what) {
   for (const auto& [key, value] : schema.items())
-    if (std::ranges::find(enforced, key) == enforced.end() && !IsAnnotation(key))
+    if (std::ranges::find(enforced, key) == enforced.end() && IsConstraint(key) && !value.is_null())
       return Unsupported(fmt::format(
           "parameters: '{}' of {} cannot be enforced in calls of this model; leave it out", key,
           what));
@@ -153,7 +156,7 @@ Status CheckKeys(const JsonOut& schema, std::initializer_list<std::string_view> 
 
 // A value of type string is written without quotes, up to the mark at its end.
 Status CheckText(const std::string& name, const JsonOut& schema) {
-  return CheckKeys(schema, {"enum", "const"}, fmt::format("the text '{}'", name));
+  return CheckKeys(schema, {"type", "enum", "const"}, fmt::format("the text '{}'", name));
 }
 
 // A call lists parameters by name: nothing else of an object's schema is enforced.
@@ -161,7 +164,7 @@ Status CheckObject(const JsonOut& schema) {
   if (!schema.is_object() || schema.value("type", JsonOut("object")) != "object")
     return Unsupported("parameters: expected a schema of type object");
   LATTE_RETURN_IF_ERROR(
-      CheckKeys(schema, {"properties", "required", "additionalProperties"}, "the object"));
+      CheckKeys(schema, {"type", "properties", "required", "additionalProperties"}, "the object"));
   const JsonOut properties = schema.value("properties", JsonOut::object());
   for (const JsonOut& name : schema.value("required", JsonOut::array()))
     if (name.is_string() && !properties.contains(name.get<std::string>()))
@@ -175,20 +178,18 @@ Result<JsonOut> CallsWriter::Value(const std::string& name, const JsonOut& schem
                                    const JsonOut& root) const {
   const std::string_view end = SyntaxOf(format_).value_end;
   if (!IsText(schema)) {
-    JsonOut whole = schema.is_object() ? schema : JsonOut::object();
-    for (const char* key : {"$defs", "definitions"})
-      if (root.contains(key)) whole[key] = root[key];
-    LATTE_ASSIGN_OR_RETURN(std::string rules, RulesOfSchema(whole));
+    LATTE_ASSIGN_OR_RETURN(std::string rules, RulesOfSchema(Dump(root), PointerTo(name)));
     return Sequence({Rules(std::move(rules)), Text(end)});
   }
   LATTE_RETURN_IF_ERROR(CheckText(name, schema));
-  JsonOut allowed = schema.value("enum", JsonOut::array());
-  if (schema.contains("const")) allowed = JsonOut::array({schema["const"]});
+  const bool is_fixed = schema.contains("const");
   Elements texts;
-  for (const JsonOut& text : allowed)
-    if (text.is_string()) texts.push_back(ConstString(text.get<std::string>()));
+  for (const JsonOut& text :
+       schema.value("enum", is_fixed ? JsonOut::array({schema["const"]}) : JsonOut::array()))
+    if (text.is_string() && (!is_fixed || text == schema["const"]))
+      texts.push_back(ConstString(text.get<std::string>()));
   if (!texts.empty()) return Sequence({Choice(std::move(texts)), Text(end)});
-  if (schema.contains("enum") || schema.contains("const"))
+  if (schema.contains("enum") || is_fixed)
     return InvalidArgument("parameters: expected texts in the enum of " + name);
   return splitter_.Until(end);
 }
@@ -213,7 +214,8 @@ Result<JsonOut> CallsWriter::Parameter(const std::string& name, const JsonOut& s
 
 Result<JsonOut> CallsWriter::Parameters(const JsonOut& schema, bool strict) const {
   if (strict) {
-    const Result<std::string> whole = RulesOfSchema(schema);  // it may hold what is ignored below
+    const Result<std::string> whole =
+        RulesOfSchema(Dump(schema), "");  // it may hold what is ignored below
     if (!whole) return tl::unexpected(whole.error());
     LATTE_RETURN_IF_ERROR(CheckObject(schema));
   }
@@ -234,8 +236,8 @@ Result<JsonOut> CallsWriter::Parameters(const JsonOut& schema, bool strict) cons
 Result<JsonOut> CallsWriter::Call(const ToolFunction& function) const {
   LATTE_ASSIGN_OR_RETURN(const JsonOut schema, ObjectSchema(function));
   if (!has_parameters()) {
-    Result<std::string> rules = RulesOfSchema(schema);
-    if (!rules && !function.strict) rules = RulesOfSchema({{"type", "object"}});
+    Result<std::string> rules = RulesOfSchema(Dump(schema), "");
+    if (!rules && !function.strict) rules = RulesOfSchema(R"({"type": "object"})", "");
     if (!rules) return tl::unexpected(rules.error());
     return JsonCall(function, Rules(*std::move(rules)));
   }

@@ -230,6 +230,49 @@ TEST_P(ToolGrammarTest, ConstraintsOnTextsWithoutQuotes) {
   EXPECT_FALSE(Matches(calls, call("y")));
 }
 
+// Arguments hold to their schema as answers do.
+TEST_P(ToolGrammarTest, ArgumentsMatchTheirSchemas) {
+  const std::vector<ToolFunction> functions = {
+      {"f",
+       R"({"type": "object", "properties": {"q": {"type": "string", "pattern": "^\"[a-c]+\\n$"},
+                "r": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+                "s": {"$ref": "#/properties/r/anyOf/1"}}, "required": ["q", "s", "t"]})",
+       true}};
+  const JsonOut v31 = CallsFormat(ToolFormat::kDeepseekV31, functions, true, tokenizer_).value();
+  const auto call = [](const std::string& arguments) {
+    return "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>" + arguments +
+           "<｜tool▁call▁end｜><｜tool▁calls▁end｜>";
+  };
+  EXPECT_TRUE(Matches(v31, call(R"({"q": "\"ab\n", "s": null, "t": 1})")));
+  EXPECT_FALSE(Matches(v31, call(R"({"q": ""ab\n", "s": null, "t": 1})")));
+  EXPECT_FALSE(Matches(v31, call("{\"q\": \"\\\"ab\n\", \"s\": null, \"t\": 1}")));
+  EXPECT_FALSE(Matches(v31, call(R"({"q": "\"ab\n", "s": 3, "t": 1})")));
+  EXPECT_FALSE(Matches(v31, call(R"({"q": "\"ab\n", "s": null})")));
+}
+
+TEST_P(ToolGrammarTest, ReferencesOfParametersLeadToTheWholeSchema) {
+  const std::vector<ToolFunction> functions = {
+      {"f",
+       R"({"type": "object", "properties": {"a/b": {"anyOf": [{"type": "integer"}, {"type": "boolean"}]},
+                "c": {"$ref": "#/properties/a~1b/anyOf/1"}}, "required": ["c"]})",
+       true}};
+  const JsonOut glm = CallsFormat(ToolFormat::kGlm, functions, true, tokenizer_).value();
+  const auto call = [](const std::string& value) {
+    return "<tool_call>f\n<arg_key>c</arg_key>\n<arg_value>" + value + "</arg_value>\n</tool_call>";
+  };
+  EXPECT_TRUE(Matches(glm, call("true")));
+  EXPECT_FALSE(Matches(glm, call("1")));
+  const JsonOut v32 = CallsFormat(ToolFormat::kDeepseekV32, functions, true, tokenizer_).value();
+  const auto invoke = [](const std::string& value) {
+    return "\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter "
+           "name=\"c\" "
+           "string=\"false\">" +
+           value + "</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>";
+  };
+  EXPECT_TRUE(Matches(v32, invoke("false")));
+  EXPECT_FALSE(Matches(v32, invoke("\"x\"")));
+}
+
 TEST_P(ToolGrammarTest, TextUpToAMark) {
   const JsonOut until = TextUntil("</think>", tokenizer_);
   EXPECT_TRUE(Matches(until, "I < you </b> think</think>"));

@@ -103,6 +103,18 @@ TEST_F(AnswerFormatTest, ErrorsNameTheField) {
             std::string::npos);
 }
 
+TEST_F(AnswerFormatTest, SchemasAreEnforcedOrRefusedByName) {
+  EXPECT_TRUE(Takes(R"("guided_json":{"pattern":"^\"a$"})", R"("\"a")"));
+  EXPECT_FALSE(Takes(R"("guided_json":{"pattern":"^\"a$"})", R"(""a")"));
+  EXPECT_FALSE(Takes(R"("guided_json":{"type":"object","required":["b"]})", "{}"));
+  EXPECT_TRUE(Takes(R"("guided_json":{"type":"string","maxLength":2})", R"("\n\"")"));
+  const std::string empty =
+      Message(R"("guided_json":{"type":"object","properties":{"a":{"anyOf":[]}}})");
+  EXPECT_EQ(empty.find("body: 'guided_json': 'properties.a': 'anyOf': expected"), 0U) << empty;
+  const std::string nothing = Message(R"("guided_json":{"minimum":3,"maximum":2})");
+  EXPECT_NE(nothing.find("'minimum'"), std::string::npos) << nothing;
+}
+
 TEST_F(AnswerFormatTest, ReasoningIsFree) {
   const std::string json = R"("response_format":{"type":"json_object"})";
   // The model may begin with it.

@@ -53,6 +53,22 @@ SCHEMAS = {
     "patterns": {"type": "object", "properties": {"id": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{4}$"},
                                                   "quoted": {"type": "string", "pattern": "^.{2,6}$"}},
                  "required": ["id", "quoted"], "additionalProperties": False},
+    "quotes in a pattern": {"type": "array", "items": {"type": "string", "pattern": "^\"[a-c]{1,3}\\\\\"$"}, "minItems": 1, "maxItems": 2},
+    "control characters in a pattern": {"type": "string", "pattern": "^a\\n[\\t\\x01]{2}$"},
+    "classes in a pattern": {"type": "array", "prefixItems": [{"type": "string", "pattern": "^\\s{1,3}$"}, {"type": "string", "pattern": "^[^a]{2,4}$"},
+                                                              {"type": "string", "pattern": "^\\W{2}$"}], "items": False, "minItems": 3},
+    "a pattern with a format": {"type": "string", "format": "uuid", "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"},
+    "a pattern with a length": {"type": "string", "pattern": "^[a-z\"]+$", "minLength": 2, "maxLength": 6},
+    "a required member without a schema": {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a", "b"],
+                                           "additionalProperties": {"type": "integer"}, "maxProperties": 3},
+    "pointers into arrays": {"type": "object", "properties": {"a": {"anyOf": [{"type": "null"}, {"enum": ["x/y", "~"]}]},
+                                                              "b": {"$ref": "#/properties/a/anyOf/1"}, "c/d": {"type": "boolean"},
+                                                              "e": {"$ref": "#/properties/c~1d"}, "f": {"$ref": "#/properties/c%7E1d"}},
+                             "required": ["b", "e", "f"], "additionalProperties": False},
+    "a type next to choices": {"type": "integer", "anyOf": [{"minimum": 3, "maximum": 7}, {"type": "number", "minimum": 100, "maximum": 200}]},
+    "choices that exclude one another": {"oneOf": [
+        {"type": "object", "properties": {"kind": {"const": "a"}, "n": {"type": "integer"}}, "required": ["kind"], "additionalProperties": False},
+        {"type": "object", "properties": {"kind": {"const": "b"}}, "required": ["kind"], "additionalProperties": False}]},
     "typed members": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
     "ranges": {"type": "object", "properties": {"p": {"type": "number", "minimum": 0, "maximum": 1},
                                                 "m": {"type": "integer", "exclusiveMinimum": 10, "exclusiveMaximum": 13}},
@@ -137,7 +153,9 @@ def test_streams_match_too(client):
 @pytest.mark.parametrize("schema, named", [
     ({"type": "banana"}, "banana"), ({"not": {}}, "not"), ({"type": "string", "pattern": "(" * 50_000}, "nest"),
     ({"type": "object", "properties": {str(i): {"type": "string"} for i in range(20_000)}}, "bytes"),
-    ({"$ref": "#/$defs/none"}, "none"),
+    ({"$ref": "#/$defs/none"}, "none"), ({"anyOf": []}, "anyOf"), ({"type": "object", "properties": {"a": {"anyOf": []}}}, "properties.a"),
+    ({"type": "string", "pattern": "^(?!a).b$"}, "lookahead"), ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "oneOf"),
+    ({"type": "array", "uniqueItems": True}, "uniqueItems"), ({"required": ["a"], "additionalProperties": False}, "required"),
 ])
 def test_what_cannot_be_enforced_is_refused(client, schema, named):
     with pytest.raises(openai.BadRequestError) as refused:

@@ -1,0 +1,46 @@
+// Rules of JSON itself, for what a schema leaves open.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace latte {
+
+enum class JsonRule : uint8_t {
+  kSpace,
+  kEscape,  // what follows a backslash in a string
+  kText,    // the rest of a string, with its last quote
+  kString,
+  kNumber,
+  kInteger,
+  kValue,
+  kObject,
+  kArray
+};
+
+// Adds the rules that are used, and those that they use, to a grammar.
+class JsonRules {
+ public:
+  // The name of the rule. Values have no space around them.
+  std::string Use(JsonRule rule);
+  // Strings of least to most characters; most < 0: no bound. A character is one whether it is
+  // escaped or not.
+  std::string UseString(int64_t least, int64_t most);
+  std::string Text() const;
+
+ private:
+  std::string AtMost(int64_t most);
+  std::string Exactly(int64_t count);
+  std::string After(int64_t least, int64_t most);
+  std::string OneMore(const std::string& rest);
+  std::string Bounded(const std::string& name, const std::string& body);
+
+  std::array<bool, 9> used_{};
+  std::map<std::string, std::string> bounded_;  // rules of strings with bounds
+};
+
+}  // namespace latte
