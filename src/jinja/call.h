@@ -12,6 +12,8 @@
 
 namespace latte::jinja {
 
+using Values = std::vector<Value>;
+
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
@@ -25,9 +27,14 @@ inline bool Given(const Value& value) {
 // The arguments in the order of `names`; an argument that was not given is undefined.
 // Errors: kInvalidArgument for unknown or repeated arguments, for too many, and for fewer than
 // `required`.
-[[nodiscard]] Result<std::vector<Value>> Bind(const Arguments& arguments,
-                                              std::initializer_list<std::string_view> names,
-                                              size_t required = 0);
+[[nodiscard]] Result<Values> Bind(const Arguments& arguments,
+                                  std::initializer_list<std::string_view> names,
+                                  size_t required = 0);
+
+// The same for one argument. Errors: kInvalidArgument for a value of another type; `what` names it.
+[[nodiscard]] Result<std::string> StringArgument(const Value& value, std::string_view what);
+[[nodiscard]] Result<int64_t> IntegerArgument(const Value& value, int64_t fallback,
+                                              std::string_view what);
 
 // Errors of all four: kUnsupported for an unknown name; the errors of the called function.
 [[nodiscard]] Result<Value> ApplyFilter(const std::string& name, const Value& input,
@@ -36,14 +43,16 @@ inline bool Given(const Value& value) {
                                      const Arguments& arguments, Budget* budget);
 [[nodiscard]] Result<Value> CallMethod(const Value& self, const std::string& name,
                                        const Arguments& arguments, Budget* budget);
+bool IsFilter(std::string_view name);
+bool IsTest(std::string_view name);
 bool IsMethod(const Value& self, std::string_view name);
 
 // The functions that do not depend on the state of the rendering: range, dict, raise_exception.
 [[nodiscard]] Result<Value> CallFunction(const std::string& name, const Arguments& arguments,
                                          Budget* budget);
 
-// Converts to lower, upper or title case.
-// Errors: kUnsupported beyond ASCII, where case needs Unicode tables.
+// `how` is lower, upper, capitalize, title (as str.title has it) or "title filter" (words begin
+// after spaces, hyphens and brackets). Errors: kExhausted.
 [[nodiscard]] Result<Value> ChangeCase(const Value& input, std::string_view how, Budget* budget);
 
 }  // namespace latte::jinja

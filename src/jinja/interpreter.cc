@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "src/base/check.h"
-#include "src/jinja/lexer.h"
+#include "src/jinja/parse/lexer.h"
 
 namespace latte::jinja {
 
@@ -36,7 +36,7 @@ const Value* Evaluator::Find(std::string_view name) const {
   return variables_.Find(name);
 }
 
-const Evaluator::Loop* Evaluator::FindLoop() const {
+Evaluator::Loop* Evaluator::FindLoop() const {
   for (int i = current_; i >= 0; i = scopes_[static_cast<size_t>(i)].parent)
     if (scopes_[static_cast<size_t>(i)].loop) return scopes_[static_cast<size_t>(i)].loop;
   return nullptr;
@@ -52,8 +52,8 @@ void Evaluator::Assign(const std::string& name, Value value) {
   variables.emplace_back(name, std::move(value));
 }
 
-void Evaluator::Push(int parent, const Loop* loop) {
-  scopes_.push_back({{}, parent, loop});
+void Evaluator::Push(int parent, Loop* loop) {
+  scopes_.push_back({{}, parent, loop, births_++});
   current_ = static_cast<int>(scopes_.size()) - 1;
 }
 
@@ -78,6 +78,15 @@ Result<Text> Evaluator::Capture(int block) {
   return text;
 }
 
+// A block that writes into a variable or into a filter has variables of its own.
+Result<Text> Evaluator::CaptureInScope(int block) {
+  const int outer = current_;
+  Push(outer, nullptr);
+  Result<Text> text = Capture(block);
+  Pop(outer);
+  return text;
+}
+
 Result<Evaluator::Flow> Evaluator::Execute(int id) {
   const Node& node = At(id);
   LATTE_RETURN_IF_ERROR(budget_.Spend(1));
@@ -95,11 +104,7 @@ Result<Evaluator::Flow> Evaluator::ExecuteNode(const Node& node) {
       LATTE_RETURN_IF_ERROR(Emit(node.value.text()));
       return Flow::kNext;
     case NodeKind::kPrint: {
-      // `safe` does not change printed text, but it escapes text that is joined to it.
-      const Node& kid = At(node.kids[0]);
-      const bool safe = kid.kind == NodeKind::kFilter && kid.name == "safe" && kid.kids.size() == 1;
-      LATTE_ASSIGN_OR_RETURN(const Value value, Evaluate(safe ? kid.kids[0] : node.kids[0]));
-      LATTE_ASSIGN_OR_RETURN(const Text text, Str(value, &budget_));
+      LATTE_ASSIGN_OR_RETURN(const Text text, Printed(node.kids[0]));
       LATTE_RETURN_IF_ERROR(Emit(text));
       return Flow::kNext;
     }
@@ -107,21 +112,17 @@ Result<Evaluator::Flow> Evaluator::ExecuteNode(const Node& node) {
       return ExecuteIf(node);
     case NodeKind::kFor:
       return ExecuteFor(node);
+    case NodeKind::kWith:
+      return ExecuteWith(node);
     case NodeKind::kSet:
-    case NodeKind::kSetBlock:
       LATTE_RETURN_IF_ERROR(ExecuteSet(node));
       return Flow::kNext;
     case NodeKind::kSetAttribute:
       LATTE_RETURN_IF_ERROR(ExecuteSetAttribute(node));
       return Flow::kNext;
-    case NodeKind::kMacro: {
-      Callable macro;
-      macro.type = Callable::Type::kMacro;
-      macro.name = node.name;
-      macro.macro = static_cast<int>(&node - ast_.nodes.data());
-      Assign(node.name, Value::Wrap(std::make_shared<const Callable>(std::move(macro))));
+    case NodeKind::kMacro:
+      Assign(node.name, MakeMacro(node));
       return Flow::kNext;
-    }
     case NodeKind::kBreak:
       return Flow::kBreak;
     case NodeKind::kContinue:
@@ -183,7 +184,7 @@ Result<Evaluator::Flow> Evaluator::ExecuteFor(const Node& node) {
 Result<Evaluator::Flow> Evaluator::RunLoop(const Node& node, const std::vector<Value>& items) {
   const int outer = current_;
   const Loop* const around = FindLoop();
-  Loop loop{&items, 0, around ? around->depth + 1 : 1};
+  Loop loop{&items, 0, around ? around->depth + 1 : 1, {}};
   Flow flow = Flow::kNext;
   for (; loop.index < items.size() && flow != Flow::kBreak; ++loop.index) {
     Push(outer, &loop);
@@ -199,11 +200,6 @@ Result<Evaluator::Flow> Evaluator::RunLoop(const Node& node, const std::vector<V
 }
 
 Status Evaluator::ExecuteSet(const Node& node) {
-  if (node.kind == NodeKind::kSetBlock) {
-    LATTE_ASSIGN_OR_RETURN(Text text, Capture(node.kids[0]));
-    Assign(node.name, Value::String(std::move(text)));
-    return {};
-  }
   LATTE_ASSIGN_OR_RETURN(const Value value, Evaluate(node.kids[0]));
   return BindTargets(node.names, value);
 }
@@ -222,6 +218,21 @@ Status Evaluator::ExecuteSetAttribute(const Node& node) {
   LATTE_RETURN_IF_ERROR(budget_.Spend(1, 64));
   target->ns()->members.emplace_back(node.names[0], std::move(value));
   return {};
+}
+
+// The values do not see each other's variables.
+Result<Evaluator::Flow> Evaluator::ExecuteWith(const Node& node) {
+  Values values;
+  for (size_t i = 1; i < node.kids.size(); ++i) {
+    LATTE_ASSIGN_OR_RETURN(Value value, Evaluate(node.kids[i]));
+    values.push_back(std::move(value));
+  }
+  const int outer = current_;
+  Push(outer, nullptr);
+  for (size_t i = 0; i < values.size(); ++i) Assign(node.names[i], std::move(values[i]));
+  Result<Flow> flow = Execute(node.kids[0]);
+  Pop(outer);
+  return flow;
 }
 
 }  // namespace latte::jinja

@@ -202,9 +202,9 @@ void AppendQuoted(std::string_view text, bool ensure_ascii, std::string* out) {
 }
 
 // The depth of values bounds the recursion.
-class Writer {
+class JsonWriter {
  public:
-  Writer(const JsonStyle& style, Budget* budget, std::string* out)
+  JsonWriter(const JsonStyle& style, Budget* budget, std::string* out)
       : style_(style), budget_(budget), out_(out) {}
 
   Status Write(const Value& value, int level) {
@@ -220,7 +220,7 @@ class Writer {
         *out_ += std::to_string(value.integer());
         break;
       case Kind::kFloat:
-        WriteFloat(value.number());
+        *out_ += FloatText(value.number());
         break;
       case Kind::kString:
         AppendQuoted(value.bytes(), style_.ensure_ascii, out_);
@@ -238,11 +238,9 @@ class Writer {
  private:
   Status Spend(size_t before) { return budget_->SpendAppended(before, out_->size()); }
 
-  void WriteFloat(double value) {
-    if (std::isnan(value))
-      *out_ += "NaN";
-    else
-      *out_ += std::isinf(value) ? value < 0 ? "-Infinity" : "Infinity" : FloatRepr(value);
+  static std::string FloatText(double value) {
+    if (std::isnan(value)) return "NaN";
+    return std::isinf(value) ? value < 0 ? "-Infinity" : "Infinity" : FloatRepr(value);
   }
 
   void NewLine(int level) {
@@ -271,11 +269,30 @@ class Writer {
     return {};
   }
 
+  // JSON's keys are strings: numbers and None become the text that they have as values.
+  void WriteKey(const Value& key) {
+    std::string text;
+    if (key.Is(Kind::kNone))
+      text = "null";
+    else if (key.Is(Kind::kBool))
+      text = key.boolean() ? "true" : "false";
+    else if (key.Is(Kind::kFloat))
+      text = FloatText(key.number());
+    else if (key.Is(Kind::kInt))
+      text = std::to_string(key.integer());
+    AppendQuoted(key.Is(Kind::kString) ? key.bytes() : text, style_.ensure_ascii, out_);
+  }
+
   Status WriteDict(const Dict& dict, int level) {
     if (dict.entries.empty()) {
       *out_ += "{}";
       return budget_->Spend(1, 2);
     }
+    // A total order of keys of different types, which Python does not have, would be our invention.
+    const Value& first = dict.entries[dict.sorted.front()].key;
+    const Value& last = dict.entries[dict.sorted.back()].key;
+    if (style_.sort_keys && first.is_number() != last.is_number() && first.kind() != last.kind())
+      return InvalidArgument("tojson: sort_keys needs keys of one type");
     char open = '{';
     for (size_t i = 0; i < dict.entries.size(); ++i) {
       const Dict::Entry& entry = dict.entries[style_.sort_keys ? dict.sorted[i] : i];
@@ -284,7 +301,7 @@ class Writer {
       if (!open) *out_ += style_.item_separator;
       open = 0;
       NewLine(level + 1);
-      AppendQuoted(entry.key.bytes(), style_.ensure_ascii, out_);
+      WriteKey(entry.key);
       *out_ += style_.key_separator;
       LATTE_RETURN_IF_ERROR(Spend(before));
       LATTE_RETURN_IF_ERROR(Write(entry.value, level + 1));
@@ -307,7 +324,7 @@ Result<Value> ParseJson(std::string_view text, std::string_view where) {
 
 Result<std::string> DumpJson(const Value& value, const JsonStyle& style, Budget* budget) {
   std::string out;
-  LATTE_RETURN_IF_ERROR(Writer(style, budget, &out).Write(value, 0));
+  LATTE_RETURN_IF_ERROR(JsonWriter(style, budget, &out).Write(value, 0));
   return out;
 }
 

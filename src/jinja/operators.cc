@@ -1,56 +1,18 @@
 #include "src/jinja/operators.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
+#include "src/jinja/arithmetic.h"
 #include "src/jinja/call.h"
+#include "src/jinja/format/text_format.h"
 
 namespace latte::jinja {
 namespace {
 
 // The number of bytes that an element of a list counts for.
 constexpr int64_t kElement = 32;
-
-tl::unexpected<Error> Overflow() { return InvalidArgument("the result does not fit in 64 bits"); }
-
-Result<Value> Integers(char op, int64_t a, int64_t b) {
-  int64_t out = 0;
-  bool overflow = false;
-  if (op == '+') {
-    overflow = __builtin_add_overflow(a, b, &out);
-  } else if (op == '-') {
-    overflow = __builtin_sub_overflow(a, b, &out);
-  } else if (op == '*') {
-    overflow = __builtin_mul_overflow(a, b, &out);
-  } else {
-    if (b == 0) return InvalidArgument("division by zero");
-    if (b == -1) {  // the only quotient that can overflow
-      overflow = op == 'f' && __builtin_sub_overflow(int64_t{0}, a, &out);
-    } else {
-      // Python rounds towards minus infinity, C++ towards zero.
-      const int64_t rest = a % b;
-      const bool below = rest != 0 && (rest < 0) != (b < 0);
-      out = op == 'f' ? a / b - (below ? 1 : 0) : rest + (below ? b : 0);
-    }
-  }
-  if (overflow) return Overflow();
-  return Value::Int(out);
-}
-
-Result<Value> Floats(char op, double a, double b) {
-  if (op == '+') return Value::Float(a + b);
-  if (op == '-') return Value::Float(a - b);
-  if (op == '*') return Value::Float(a * b);
-  if (b == 0) return InvalidArgument("division by zero");
-  if (op == '/') return Value::Float(a / b);
-  double rest = std::fmod(a, b);
-  if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
-  if (op == '%') return Value::Float(rest == 0 ? std::copysign(0.0, b) : rest);
-  return Value::Float(std::round((a - rest) / b));
-}
 
 Result<Value> Repeat(const Value& what, int64_t times, Budget* budget) {
   times = std::max<int64_t>(times, 0);
@@ -95,14 +57,6 @@ Result<Value> Add(const Value& a, const Value& b, Budget* budget) {
   return MakeList(std::move(items), a.list().tuple);
 }
 
-Result<Value> Concatenate(const Value& a, const Value& b, Budget* budget) {
-  LATTE_ASSIGN_OR_RETURN(Text out, Str(a, budget));
-  LATTE_ASSIGN_OR_RETURN(const Text tail, Str(b, budget));
-  LATTE_RETURN_IF_ERROR(budget->SpendString(out.size() + tail.size()));
-  out.Append(tail);
-  return Value::String(std::move(out));
-}
-
 bool IsSequence(const Value& v) { return v.Is(Kind::kString) || v.Is(Kind::kList); }
 
 // Python's slice.indices.
@@ -141,22 +95,31 @@ void ForEachIndex(const Range& range, F f) {
 }  // namespace
 
 Result<Value> BinaryOperation(std::string_view op, const Value& a, const Value& b, Budget* budget) {
-  if (op == "~") return Concatenate(a, b, budget);
+  if (op == "%" && a.Is(Kind::kString)) return FormatPercent(a.text(), b, budget);
   for (const Value* v : {&a, &b})
     if (v->Is(Kind::kUndefined)) return InvalidArgument(v->undefined());
-  if (a.is_number() && b.is_number()) {
-    const char code = op == "//" ? 'f' : op[0];
-    if (a.is_integer() && b.is_integer() && code != '/')
-      return Integers(code, a.integer(), b.integer());
-    return Floats(code, a.number(), b.number());
-  }
+  if (a.is_number() && b.is_number()) return Arithmetic(op, a, b);
   if (op == "*" && IsSequence(a) && b.is_integer()) return Repeat(a, b.integer(), budget);
   if (op == "*" && IsSequence(b) && a.is_integer()) return Repeat(b, a.integer(), budget);
   if (op == "+" && a.kind() == b.kind() && IsSequence(a) && TypeName(a) == TypeName(b))
     return Add(a, b, budget);
-  if (op == "%" && a.Is(Kind::kString)) return Unsupported("formatting with '%' is not supported");
   return InvalidArgument(
       fmt::format("'{}' cannot join '{}' and '{}'", op, TypeName(a), TypeName(b)));
+}
+
+Result<bool> Compares(std::string_view op, const Value& a, const Value& b, Budget* budget) {
+  if (op == "==" || op == "!=") {
+    LATTE_ASSIGN_OR_RETURN(const bool same, Equal(a, b, budget));
+    return same == (op == "==");
+  }
+  if (op == "in" || op == "not in") {
+    LATTE_ASSIGN_OR_RETURN(const bool has, Contains(b, a, budget));
+    return has == (op == "in");
+  }
+  LATTE_ASSIGN_OR_RETURN(const std::partial_ordering order, Compare(a, b, op, budget));
+  if (op == "<") return order < 0;
+  if (op == "<=") return order <= 0;
+  return op == ">" ? order > 0 : order >= 0;
 }
 
 Result<bool> Contains(const Value& container, const Value& item, Budget* budget) {
@@ -177,7 +140,9 @@ Result<bool> Contains(const Value& container, const Value& item, Budget* budget)
       }
       return false;
     case Kind::kDict:
-      return item.Is(Kind::kString) && container.dict().Find(item.bytes()) != nullptr;
+      if (item.Is(Kind::kList) || item.Is(Kind::kDict))
+        return InvalidArgument(fmt::format("a '{}' cannot be a key", TypeName(item)));
+      return container.dict().Find(item) != nullptr;
     default:
       return InvalidArgument(fmt::format("'in' cannot look into '{}'", TypeName(container)));
   }
@@ -197,6 +162,8 @@ Result<Value> GetAttribute(const Value& object, const std::string& name) {
   } else if (object.Is(Kind::kNamespace)) {
     for (const auto& [key, value] : object.ns()->members)
       if (key == name) return value;
+  } else if (object.Is(Kind::kList) && object.list().group) {
+    if (name == "grouper" || name == "list") return object.list().items[name == "list" ? 1 : 0];
   }
   return Value::MakeUndefined(
       fmt::format("'{} object' has no attribute '{}'", TypeName(object), name));
@@ -205,11 +172,9 @@ Result<Value> GetAttribute(const Value& object, const std::string& name) {
 Result<Value> GetItem(const Value& object, const Value& index, Budget* budget) {
   if (object.Is(Kind::kUndefined)) return InvalidArgument(object.undefined());
   if (index.Is(Kind::kUndefined)) return InvalidArgument(index.undefined());
-  if (index.Is(Kind::kString)) {
-    if (object.Is(Kind::kDict))
-      if (const Value* value = object.dict().Find(index.bytes())) return *value;
-    return GetAttribute(object, index.bytes());
-  }
+  if (object.Is(Kind::kDict))
+    if (const Value* value = object.dict().Find(index)) return *value;
+  if (index.Is(Kind::kString)) return GetAttribute(object, index.bytes());
   if (!IsSequence(object) || !index.is_integer())
     return Value::MakeUndefined(fmt::format("'{} object' has no such element", TypeName(object)));
   LATTE_ASSIGN_OR_RETURN(const int64_t size, Length(object, budget));

@@ -10,11 +10,16 @@
 
 namespace latte::jinja {
 
-// `op` is one of + - * / // % ~.
+// `op` is one of + - * / // % **.
 // Errors: kInvalidArgument for operands of the wrong kind, overflow and division by zero;
 // kExhausted.
 [[nodiscard]] Result<Value> BinaryOperation(std::string_view op, const Value& a, const Value& b,
                                             Budget* budget);
+
+// `op` is one of == != < <= > >= in, not in.
+// Errors: kInvalidArgument for operands that have no order or no members; kExhausted.
+[[nodiscard]] Result<bool> Compares(std::string_view op, const Value& a, const Value& b,
+                                    Budget* budget);
 
 [[nodiscard]] Result<bool> Contains(const Value& container, const Value& item, Budget* budget);
 

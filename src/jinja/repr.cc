@@ -82,7 +82,7 @@ Status Repr(const Value& value, Budget* budget, std::string* out) {
       *out += '{';
       for (size_t i = 0; i < value.dict().entries.size(); ++i) {
         if (i > 0) *out += ", ";
-        AppendRepr(value.dict().entries[i].key.bytes(), out);
+        LATTE_RETURN_IF_ERROR(Repr(value.dict().entries[i].key, budget, out));
         *out += ": ";
         LATTE_RETURN_IF_ERROR(Repr(value.dict().entries[i].value, budget, out));
       }
@@ -101,10 +101,15 @@ Status Repr(const Value& value, Budget* budget, std::string* out) {
 Result<Text> Str(const Value& value, Budget* budget) {
   if (value.Is(Kind::kString)) return value.text();
   if (value.Is(Kind::kUndefined)) return Text();
+  return ReprText(value, budget);
+}
+
+Result<Text> ReprText(const Value& value, Budget* budget) {
   std::string out;
   LATTE_RETURN_IF_ERROR(Repr(value, budget, &out));
   // The template could have written the text of a number or a constant itself.
-  return Text(std::move(out), !value.Is(Kind::kList) && !value.Is(Kind::kDict));
+  const bool holds_text = value.Is(Kind::kString) || value.Is(Kind::kList) || value.Is(Kind::kDict);
+  return Text(std::move(out), !holds_text);
 }
 
 }  // namespace latte::jinja

@@ -10,8 +10,6 @@
 namespace latte::jinja {
 namespace {
 
-constexpr int kMaxValueDepth = 100;
-
 Status TooDeep() {
   return InvalidArgument(fmt::format("values nest deeper than {}", kMaxValueDepth));
 }
@@ -69,11 +67,45 @@ double Value::number() const {
   return Is(Kind::kFloat) ? std::get<double>(data_) : static_cast<double>(integer());
 }
 
+namespace {
+
+// The order of keys of different kinds.
+int KeyClass(const Value& key) { return key.is_number() ? 0 : key.Is(Kind::kString) ? 1 : 2; }
+
+}  // namespace
+
+bool IsKey(const Value& value) {
+  return value.is_number() || value.Is(Kind::kString) || value.Is(Kind::kNone);
+}
+
+int KeyOrder(const Value& a, const Value& b) {
+  if (KeyClass(a) != KeyClass(b)) return KeyClass(a) - KeyClass(b);
+  if (a.Is(Kind::kString)) return a.bytes().compare(b.bytes());
+  if (a.Is(Kind::kNone)) return 0;
+  const std::partial_ordering order = CompareNumbers(a, b);
+  if (order == std::partial_ordering::unordered)  // NaN comes first
+    return (std::isnan(a.number()) ? 0 : 1) - (std::isnan(b.number()) ? 0 : 1);
+  return order < 0 ? -1 : order > 0 ? 1 : 0;
+}
+
 const Value* Dict::Find(std::string_view key) const {
+  const auto at =
+      std::lower_bound(sorted.begin(), sorted.end(), key, [this](uint32_t i, std::string_view k) {
+        const Value& other = entries[i].key;
+        const int kind = KeyClass(other);
+        return kind < 1 || (kind == 1 && other.bytes() < k);
+      });
+  if (at == sorted.end()) return nullptr;
+  const Entry& found = entries[*at];
+  return found.key.Is(Kind::kString) && found.key.bytes() == key ? &found.value : nullptr;
+}
+
+const Value* Dict::Find(const Value& key) const {
+  if (!IsKey(key)) return nullptr;
   const auto at = std::lower_bound(
       sorted.begin(), sorted.end(), key,
-      [this](uint32_t i, std::string_view k) { return entries[i].key.bytes() < k; });
-  return at != sorted.end() && entries[*at].key.bytes() == key ? &entries[*at].value : nullptr;
+      [this](uint32_t i, const Value& k) { return KeyOrder(entries[i].key, k) < 0; });
+  return at != sorted.end() && KeyOrder(entries[*at].key, key) == 0 ? &entries[*at].value : nullptr;
 }
 
 Result<Value> MakeList(std::vector<Value> items, bool tuple, bool frozen) {
@@ -98,12 +130,12 @@ Result<Value> MakeDict(std::vector<Dict::Entry> entries) {
   std::vector<uint32_t> order(entries.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return entries[a].key.bytes() < entries[b].key.bytes();
+    return KeyOrder(entries[a].key, entries[b].key) < 0;
   });
   // If keys are equal, the first one determines the place and the last one the value, as in Python.
   std::vector<bool> dropped(entries.size());
   for (size_t i = order.size(); i-- > 1;) {
-    if (entries[order[i - 1]].key.bytes() != entries[order[i]].key.bytes()) continue;
+    if (KeyOrder(entries[order[i - 1]].key, entries[order[i]].key) != 0) continue;
     entries[order[i - 1]].value = std::move(entries[order[i]].value);
     dropped[order[i]] = true;
   }
@@ -163,7 +195,7 @@ Result<bool> EqualLists(const List& a, const List& b, Budget* budget) {
 Result<bool> EqualDicts(const Dict& a, const Dict& b, Budget* budget) {
   if (a.entries.size() != b.entries.size()) return false;
   for (const Dict::Entry& entry : a.entries) {
-    const Value* other = b.Find(entry.key.bytes());
+    const Value* other = b.Find(entry.key);
     if (!other) return false;
     LATTE_ASSIGN_OR_RETURN(const bool same, Equal(entry.value, *other, budget));
     if (!same) return false;
@@ -175,8 +207,7 @@ Result<bool> EqualDicts(const Dict& a, const Dict& b, Budget* budget) {
 
 Result<bool> Equal(const Value& a, const Value& b, Budget* budget) {
   LATTE_RETURN_IF_ERROR(budget->Spend(1));
-  if (a.is_integer() && b.is_integer()) return a.integer() == b.integer();
-  if (a.is_number() && b.is_number()) return a.number() == b.number();
+  if (a.is_number() && b.is_number()) return CompareNumbers(a, b) == 0;
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
     case Kind::kString:
@@ -194,12 +225,49 @@ Result<bool> Equal(const Value& a, const Value& b, Budget* budget) {
   }
 }
 
-Result<int> Compare(const Value& a, const Value& b, std::string_view op) {
-  const auto sign = [](auto x, auto y) { return x < y ? -1 : x > y ? 1 : 0; };
-  if (a.is_integer() && b.is_integer()) return sign(a.integer(), b.integer());
-  if (a.is_number() && b.is_number()) return sign(a.number(), b.number());
-  // The byte order of UTF-8 is the order of code points.
-  if (a.Is(Kind::kString) && b.Is(Kind::kString)) return a.bytes().compare(b.bytes());
+namespace {
+
+// An integer beyond 2^53 may be no double: its conversion would make different numbers equal.
+std::partial_ordering CompareIntegerToFloat(int64_t i, double d) {
+  if (std::isnan(d)) return std::partial_ordering::unordered;
+  if (d >= 0x1p63) return std::partial_ordering::less;
+  if (d < -0x1p63) return std::partial_ordering::greater;
+  const auto whole = static_cast<int64_t>(d);  // rounds towards zero
+  if (i != whole) return i <=> whole;
+  return 0.0 <=> d - static_cast<double>(whole);
+}
+
+// As Python: the order of the first items that differ, else of the lengths.
+Result<std::partial_ordering> CompareLists(const List& a, const List& b, std::string_view op,
+                                           Budget* budget) {
+  for (size_t i = 0; i < std::min(a.items.size(), b.items.size()); ++i) {
+    LATTE_ASSIGN_OR_RETURN(const bool same, Equal(a.items[i], b.items[i], budget));
+    if (!same) return Compare(a.items[i], b.items[i], op, budget);
+  }
+  return std::partial_ordering(a.items.size() <=> b.items.size());
+}
+
+}  // namespace
+
+std::partial_ordering CompareNumbers(const Value& a, const Value& b) {
+  if (a.is_integer() && b.is_integer()) return a.integer() <=> b.integer();
+  if (a.is_integer()) return CompareIntegerToFloat(a.integer(), b.number());
+  if (b.is_integer()) return 0 <=> CompareIntegerToFloat(b.integer(), a.number());
+  return a.number() <=> b.number();
+}
+
+Result<std::partial_ordering> Compare(const Value& a, const Value& b, std::string_view op,
+                                      Budget* budget) {
+  LATTE_RETURN_IF_ERROR(budget->Spend(1));
+  if (a.is_number() && b.is_number()) return CompareNumbers(a, b);
+  if (a.Is(Kind::kString) && b.Is(Kind::kString)) {
+    LATTE_RETURN_IF_ERROR(
+        budget->Spend(static_cast<int64_t>(std::min(a.text().size(), b.text().size())) / 64));
+    // The byte order of UTF-8 is the order of code points.
+    return std::partial_ordering(a.bytes() <=> b.bytes());
+  }
+  if (a.Is(Kind::kList) && b.Is(Kind::kList) && a.list().tuple == b.list().tuple)
+    return CompareLists(a.list(), b.list(), op, budget);
   for (const Value* v : {&a, &b})
     if (v->Is(Kind::kUndefined)) return InvalidArgument(v->undefined());
   return InvalidArgument(
@@ -226,7 +294,7 @@ Result<std::vector<Value>> Items(const Value& value, Budget* budget) {
   if (value.Is(Kind::kList)) {
     out = value.list().items;
   } else if (value.Is(Kind::kDict)) {
-    for (const Dict::Entry& entry : value.dict().entries) out.push_back(Value::String(entry.key));
+    for (const Dict::Entry& entry : value.dict().entries) out.push_back(entry.key);
   } else if (value.Is(Kind::kString)) {
     LATTE_RETURN_IF_ERROR(
         budget->Spend(CodePoints(value.bytes()), 128 * CodePoints(value.bytes())));

@@ -3,6 +3,7 @@
 // cycle. No value gives access to anything outside the template.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -113,21 +114,26 @@ class Value {
 struct List {
   std::vector<Value> items;
   bool tuple = false;
-  bool frozen = true;  // passed in from outside: append and pop are refused
+  bool group = false;  // a tuple of groupby(): its items are also called grouper and list
+  bool frozen = true;  // passed in from outside, or appended to a list: append and pop are refused
   int depth = 1;
 };
 
-// Keys are strings, in insertion order.
+// Keys are strings, numbers and None, in insertion order. Numbers that are equal are one key.
 struct Dict {
   struct Entry {
-    Text key;
+    Entry(Text k, Value v) : key(Value::String(std::move(k))), value(std::move(v)) {}
+    Entry(Value k, Value v) : key(std::move(k)), value(std::move(v)) {}
+    Value key;
     Value value;
   };
   std::vector<Entry> entries;
-  std::vector<uint32_t> sorted;  // indices of entries, sorted by key
+  std::vector<uint32_t> sorted;  // indices of entries, sorted by KeyOrder
   int depth = 1;
 
-  const Value* Find(std::string_view key) const;  // null if absent
+  // Null if absent, also for a value that cannot be a key.
+  const Value* Find(std::string_view key) const;
+  const Value* Find(const Value& key) const;
 };
 
 struct Namespace {
@@ -141,23 +147,37 @@ struct Callable {
   std::string name;
   Value self;      // the object of a method
   int macro = -1;  // the node of a macro
+  int scope = 0;   // where a macro was defined; `birth` tells whether it still is that scope
+  int64_t birth = 0;
 };
 
-// Errors of all three: kInvalidArgument if containers nest deeper than 100.
+// Deeper containers are refused. One that holds a list which grew later is at most twice as deep.
+constexpr int kMaxValueDepth = 100;
+
+// Errors of all three: kInvalidArgument if containers nest deeper than kMaxValueDepth.
 [[nodiscard]] Result<Value> MakeList(std::vector<Value> items, bool tuple = false,
                                      bool frozen = false);
-// the last of equal keys wins
+// The last of equal keys wins. Requires: every key is one (IsKey).
 [[nodiscard]] Result<Value> MakeDict(std::vector<Dict::Entry> entries);
 Value MakeStrings(std::vector<Text> texts);
+
+bool IsKey(const Value& value);  // whether it can be the key of a dict
+// Negative, zero or positive: a total order of keys. Numbers come before strings.
+int KeyOrder(const Value& a, const Value& b);
 
 std::string_view TypeName(const Value& value);  // Python's names: "str", "NoneType"
 bool Truthy(const Value& value);
 [[nodiscard]] Result<bool> Equal(const Value& a, const Value& b, Budget* budget);
-// Negative, zero or positive. Errors: kInvalidArgument unless both are numbers or both strings.
-[[nodiscard]] Result<int> Compare(const Value& a, const Value& b, std::string_view op);
+// Unordered only for NaN. Errors: kInvalidArgument unless both are numbers, strings, lists or
+// tuples; `op` is for the message.
+[[nodiscard]] Result<std::partial_ordering> Compare(const Value& a, const Value& b,
+                                                    std::string_view op, Budget* budget);
+// Exact, also between a 64-bit integer and a float. Requires: both are numbers.
+std::partial_ordering CompareNumbers(const Value& a, const Value& b);
 
-// Python's str(). An undefined value is empty.
+// Python's str(), where an undefined value is empty, and repr().
 [[nodiscard]] Result<Text> Str(const Value& value, Budget* budget);
+[[nodiscard]] Result<Text> ReprText(const Value& value, Budget* budget);
 std::string FloatRepr(double value);
 
 // The items that a `for` iterates over: items, keys or characters; none for an undefined value.

@@ -312,6 +312,7 @@ s | safe
 dict(a=1, b='x') | tojson
 namespace(a=1).a
 namespace({'q': 2}).q
+namespace({1: 2, 'q': 3}).q
 strftime_now('%Y-%m-%d %H:%M')
 strftime_now('%d %b %Y')
 messages[0]['role'] == 'system'
@@ -345,6 +346,135 @@ n < 'a'
 none | length
 raise_exception('stop')
 range(1000000) | length
+2 ** 3 ** 2
+-2 ** 2
+2 * 3 ** 2
+2 ** -1 | abs
+0 ** 0
+0 ** -1
+0x1f + 0o17 + 0b11 + 1_000
+messages.0.role
+rows[1].n.0
+{1: 'a', 2: 'b'}[2]
+{1: 'a'}[1.0]
+{true: 'a'}[1]
+{none: 1, 1.5: 2}
+{1: 'a', '1': 'b'} | tojson
+{2: 'x', 1: 'y'} | tojson(sort_keys=true)
+{2: 'x', 1: 'y'} | dictsort
+1 in {1: 2}
+'1' in {1: 2}
+{1: 'a'}.get(2, 'no')
+missing | int
+missing | round
+'%s' % xs
+'%s %s' % (s, n)
+'%(a)s' % {'a': 1}
+'%5d|%-5d|%05d|%+d' % (7, 7, 7, 7)
+'%.2f %e %g %x %o' % (2.345, 12345.678, 0.0001, 255, 8)
+'%%' % ()
+'%d' % 'a'
+'%s' % ()
+'{:>6}|{:<6}|{:^6}|'.format('ab', 'cd', 'ef')
+'{:,} {:.1f} {:05d} {:x}'.format(1234567, 2.25, 42, 255)
+'{0.x}'.format(d.a) if no else '{0[b]}'.format(d)
+'{!r}'.format('a')
+u | upper
+u | lower
+'ß' | upper
+'ŉ' | capitalize
+'ΟΔΟΣ ΟΔΟΣ' | lower
+'ǆ'.title()
+'ΔΣ日 ΔΣ ΑΔΣ' | title
+'ΔΣ日 ΔΣ ΑΔΣ'.title()
+'ΔΣ日 ΔΣ' | capitalize
+'it\'s a-b (c) d' | title
+'it\'s a-b (c) d'.title()
+'a\n\nb\n' | indent
+'a\n\nb\n' | indent(2, true, true) | tojson
+5 | indent
+s | truncate(8)
+s | truncate(5, true, '', 0)
+s | truncate(2)
+s | center(20) | tojson
+'ab'.center(5, '*')
+'%s and %s' | format('a', 'b')
+xs | sort
+xs | sort(reverse=true)
+words | sort | first
+['b', 'A', 'c'] | sort
+['b', 'A', 'c'] | sort(case_sensitive=true)
+rows | sort(attribute='v', reverse=true) | map(attribute='n') | list
+mixed | sort
+nil | sort
+xs | sum
+rows | sum(attribute='v')
+rows | sum(attribute='v', start=10)
+words | sum
+xs | min ~ xs | max
+[] | max is defined
+rows | max(attribute='v')
+['a', 'A', 'b'] | unique | list
+['a', 'A', 'b'] | unique(true) | list
+[1, 1.0, true, '1'] | unique | list
+[[1], [1]] | unique | list
+rows | groupby('ok', default=false) | list
+rows | groupby('v') | map(attribute='grouper') | list
+range(7) | batch(3) | list
+range(7) | batch(3, 'x') | list
+range(7) | slice(3) | list
+range(7) | slice(3, 'x') | list
+d | dictsort(by='value')
+{'b': 1, 'A': 0} | dictsort(by='value')
+2.5 | round
+3.5 | round
+42.55 | round(1, 'floor')
+42.55 | round(1, 'ceil')
+1234 | round(-2)
+1250 | round(-2)
+-7 // 2.0
+7 % -2.5
+9007199254740993 / 3
+9007199254740993 == 9007199254740992.0
+[1, 2] < [1, 3]
+(1, 'b') > (1, 'a')
+[1, 'a'] < [1, 2]
+s is upper
+'A1' is upper
+'lower' is filter
+'nope' is filter
+'in' is test
+1 is sameas 1
+rows | selectattr('v', '==', 2) | map(attribute='n') | first
+rows | selectattr('v', '>=', 2) | list | length
+s.rfind('o') ~ s.count('o') ~ s.index('o')
+s.index('zz')
+s.find('o', 5)
+s.partition(' ')
+s.rpartition('o')
+s.partition('zz')
+s.removeprefix('Hel') ~ s.removesuffix('ld')
+', '.join(words)
+', '.join(xs)
+'7'.zfill(3) ~ '-7'.zfill(4) ~ 'a'.ljust(3, '.') ~ 'a'.rjust(3, '.')
+'12'.isdigit() ~ 'a1'.isalnum() ~ 'a1'.isalpha() ~ ' '.isspace() ~ 'aB'.islower()
+xs.index(2) ~ xs.count(3)
+dict(d, z=1).z
+dict([('a', 1), ('b', 2)])
+s | reverse
+s | attr('upper') is defined
+d | attr('b') is defined
+'<b>' | e
+'<b>' | safe | e
+'<b>' | safe ~ '<i>'
+('<b>' | safe if yes else 'x')
+'<' ~ '&' | escape
+'<b>' | forceescape
+'1_000' | int ~ '0x1f' | int(base=16) ~ '12.9' | int
+'inf' | float
+-0.0 | abs
+7 / -2
+0 / -5
 """.strip("\n").split("\n")
 
 SNIPPETS = [
@@ -431,6 +561,46 @@ SNIPPETS = [
     "{{ n -}}\n  {% if yes %}a{% endif %}",
     "{# c #}\n  {% if yes %}a{% endif %}",
     "{%- if yes %} \t{% if yes %}a{% endif %}  {# d #}{% endif %}",
+    "{% raw %}{{ n }}{% if %}{% endraw %}",
+    "a {%- raw -%}  {{ n }}  {%- endraw -%} b",
+    "{% raw %}\n{{ x }}\n{% endraw %}\nafter",
+    "x\n  {% raw %}  {{ x }}\n  {% endraw %}  y",
+    "{%+ raw %}a{%+ endraw +%}\nb",
+    "{% raw %}{% raw %}{% endraw %}",
+    "{% raw %}a",
+    "{% endraw %}",
+    "{% filter upper %}a{{ n }}b{% endfilter %}",
+    "{% filter replace('a', 'b') | upper %}banana{% endfilter %}",
+    "{% filter trim -%}\n  {{ s }}\n{%- endfilter %}|",
+    "{% filter upper %}{% set q = 1 %}{% endfilter %}{{ q is defined }}",
+    "{% set q | upper %}a{{ n }}{% endset %}{{ q }}",
+    "{% set q | replace('a', 'b') | upper %}banana{% endset %}{{ q }}",
+    "{% set q %}{% set r = 1 %}{% endset %}{{ r is defined }}",
+    "{% set ns = namespace() %}{% set ns.q %}a{{ n }}{% endset %}{{ ns.q }}",
+    "{% generation %}{% set r = 1 %}{% endgeneration %}{{ r is defined }}",
+    "{% with %}{% set q = 1 %}{{ q }}{% endwith %}{{ q is defined }}",
+    "{% with a = 1, b = n %}{{ a }}{{ b }}{% endwith %}{{ a is defined }}",
+    "{% set a = 5 %}{% with a = 1, b = a %}{{ a }}{{ b }}{% endwith %}{{ a }}",
+    "{% for x in xs %}{% with y = x %}{% if y == 1 %}{% break %}{% endif %}{{ y }}{% endwith %}{% endfor %}",
+    "{% macro m(t) %}<{{ t }}>{{ caller() }}</{{ t }}>{% endmacro %}{% call m('b') %}x{{ n }}{% endcall %}",
+    "{% macro m(l) %}{% for x in l %}{{ caller(x) }};{% endfor %}{% endmacro %}{% call(y) m(xs) %}[{{ y }}]{% endcall %}",
+    "{% macro m() %}{{ caller(1) }}{% endmacro %}{% call(a, b=2) m() %}{{ a }}{{ b }}{% endcall %}",
+    "{% for x in xs %}{% macro m(y) %}{{ x }}{{ y }}{% endmacro %}{{ m('!') }}{% endfor %}",
+    "{% macro a(x) %}{% macro b(y) %}{{ x }}{{ y }}{% endmacro %}{{ b(2) }}{{ b(3) }}{% endmacro %}{{ a(1) }}",
+    "{% for x in xs %}{% set outer = loop %}{% for y in 'ab' %}{{ outer.index }}{{ loop.index }} {% endfor %}{% endfor %}",
+    "{% macro m(l) %}{{ l.index }}/{{ l.length }}{% endmacro %}{% for x in xs %}{{ m(loop) }} {% endfor %}",
+    "{% for x in xs %}{{ loop.cycle('a', 'b') }}{% endfor %}",
+    "{% for x in [1, 1, 2, 1] %}{{ loop.changed(x) }} {% endfor %}",
+    "{% for x in xs | sort %}{{ x }}{% endfor %}",
+    "{% for k, v in {2: 'b', 1: 'a'} | dictsort %}{{ k }}{{ v }}{% endfor %}",
+    "{% for k in {1: 'a', 'b': 2} %}{{ k }}{% endfor %}",
+    "{% for g in rows | groupby('v') %}{{ g.grouper }}:{{ g.list | length }}{% endfor %}",
+    "{% for g, items in rows | groupby('n') %}{{ g }}{{ items | length }}{% endfor %}",
+    "{% for row in range(5) | batch(2, '') %}{{ row | join(',') }};{% endfor %}",
+    "{% call m() %}{% endcall %}",
+    "{% call n %}{% endcall %}",
+    "{% filter %}{% endfilter %}",
+    "{% with a %}{% endwith %}",
     "{{ n }",
     "{% if yes %}",
     "{% endif %}",
@@ -463,6 +633,9 @@ MUTABLE = [
     "{% set ns = namespace(ids=[]) %}{% for x in xs %}{% set _ = ns.ids.append(x ~ '!') %}{% endfor %}{{ ns.ids | join }}",
     "{% set q = [1, 2] %}{% set p = q %}{% set _ = p.append(3) %}{{ q }}",
     "{% set q = [1, 2] %}{% for x in q %}{% if x < 9 and q | length < 5 %}{{ x }}{% endif %}{% endfor %}",
+    "{% set q = [] %}{% for m in messages %}{% set _ = q.append(m) %}{% endfor %}{{ q | length }}{{ q[0].role }}",
+    "{% set q = [] %}{% set _ = q.append({'a': [1]}) %}{% set _ = q.append([2]) %}{% set _ = q.append((3,)) %}{{ q }}",
+    "{% set q = [] %}{% for x in [1, 2] %}{% set p = [x] %}{% set _ = q.append(p) %}{% endfor %}{{ q }}",
     "{{ [].pop() }}",
     "{{ [1].pop(3) }}",
 ]

@@ -1,6 +1,7 @@
 """Chat templates rendered by Python's jinja2 with the settings of transformers' apply_chat_template."""
 
 import datetime
+import functools
 import json
 
 import jinja2
@@ -44,6 +45,30 @@ def environment(mutable=False):
     env.globals["raise_exception"] = raise_exception
     env.globals["strftime_now"] = strftime_now
     return env
+
+
+def environment_of_64_bits():
+    """An environment where an integer beyond 64 bits is an error, as in the interpreter."""
+    env = environment()
+
+    def checked(value):
+        if isinstance(value, int) and not -2**63 <= value < 2**63:
+            raise OverflowError(value)
+        return value
+
+    env.intercepted_binops = frozenset(["+", "-", "*", "//", "%", "**"])
+    env.call_binop = lambda context, op, left, right: checked(env.binop_table[op](left, right))
+    for name in ("sum", "round", "int", "abs", "max", "min"):
+        env.filters[name] = _checked_filter(env.filters[name], checked)
+    return env
+
+
+def _checked_filter(filter, checked):
+    @functools.wraps(filter)  # keeps the mark that asks for the environment
+    def same(*args, **named):
+        return checked(filter(*args, **named))
+
+    return same
 
 
 def render(source, variables, mutable=False):

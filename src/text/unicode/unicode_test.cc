@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "src/text/unicode/byte_level.h"
+#include "src/text/unicode/case.h"
 
 namespace latte::unicode_test {
 namespace {
@@ -75,6 +76,33 @@ TEST(Unicode, WhiteSpaceIsTheUnicodeProperty) {
     EXPECT_TRUE(IsWhiteSpace(c)) << static_cast<uint32_t>(c);
   for (const char32_t c : {0x8, 0xE, 0x180E, 0x200B, 0x2060, 0xFEFF})
     EXPECT_FALSE(IsWhiteSpace(c)) << static_cast<uint32_t>(c);
+}
+
+std::string Cased(void (*append)(char32_t, std::string*), std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Step step = DecodeUtf8(text.substr(at));
+    append(step.code_point, &out);
+    at += static_cast<size_t>(step.bytes);
+  }
+  return out;
+}
+
+TEST(Unicode, CaseIsThatOfPython) {
+  EXPECT_EQ(Cased(AppendUpper, "aZ9é ß ﬁ ŉ я ǆ ᾳ 日 ა 𐐨"),
+            "AZ9É SS FI ʼN Я Ǆ ΑΙ 日 Ა 𐐀");
+  EXPECT_EQ(Cased(AppendLower, "aZ9É ẞ İ Я Ǆ Ǆ 日 Ა 𐐀"), "az9é ß i̇ я ǆ ǆ 日 ა 𐐨");
+  EXPECT_EQ(Cased(AppendTitle, "aZ9é ß ﬁ ǆ ᾳ 日 ა"), "AZ9É Ss Fi ǅ ᾼ 日 ა");
+  // Every other letter of these ranges is the upper case of the one after it.
+  for (char32_t c = 0x100; c < 0x12F; ++c) {
+    std::string lower;
+    AppendLower(c, &lower);
+    std::string expected;
+    AppendUtf8(c | 1, &expected);
+    EXPECT_EQ(lower, expected);
+  }
+  for (const char32_t c : {U'a', U'Z', U'ß', U'ǅ', U'Ω'}) EXPECT_TRUE(HasCase(c));
+  for (const char32_t c : {U'9', U' ', U'日', U'ª', U'😀'}) EXPECT_FALSE(HasCase(c));
 }
 
 TEST(ByteAlphabet, IsThatOfGpt2AndCanBeUndone) {

@@ -1,6 +1,6 @@
 // Splits a template into text and tokens, as Jinja2 does with trim_blocks and lstrip_blocks on: the
-// white space that tags or these settings remove is already gone. Line statements and raw blocks
-// are not supported.
+// white space that tags or these settings remove is already gone, and a raw block is text. Line
+// statements are not supported.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-#include "src/jinja/lexer.h"
+#include "src/jinja/parse/lexer.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -33,6 +34,9 @@ class Lexer {
       at_ = begin + (sign == '-' || sign == '+' ? 3 : 2);
       if (kind == '#') {
         LATTE_RETURN_IF_ERROR(SkipComment(begin));
+      } else if (const size_t raw = RawBegin(begin); raw != std::string_view::npos) {
+        at_ = raw;
+        LATTE_RETURN_IF_ERROR(LexRaw(begin));
       } else {
         const bool variable = kind == '{';
         Emit(variable ? TokenType::kVariableBegin : TokenType::kBlockBegin, {}, begin);
@@ -93,6 +97,51 @@ class Lexer {
     return {};
   }
 
+  // Where the tag "{% word %}" at `begin` ends, or npos if another one begins there. `sign` becomes
+  // the sign before its end.
+  size_t AfterTag(size_t begin, std::string_view word, char* sign) const {
+    const auto skip_space = [this](size_t i) {
+      for (size_t n = 0; i < source_.size() && (n = SpaceAt(source_, i)) > 0;) i += n;
+      return i;
+    };
+    const auto sign_at = [this](size_t i) {
+      return i < source_.size() && (source_[i] == '-' || source_[i] == '+');
+    };
+    size_t i = skip_space(begin + (sign_at(begin + 2) ? 3 : 2));
+    if (source_.substr(i, word.size()) != word) return std::string_view::npos;
+    i = skip_space(i + word.size());
+    *sign = sign_at(i) ? source_[i++] : '\0';
+    return source_.substr(i, 2) == "%}" ? i + 2 : std::string_view::npos;
+  }
+
+  // Where the text of a raw block begins, if "{% raw %}" is at `begin`; else npos. No newline is
+  // removed after the tag.
+  size_t RawBegin(size_t begin) {
+    char sign = '\0';
+    const size_t end =
+        source_[begin + 1] == '%' ? AfterTag(begin, "raw", &sign) : std::string_view::npos;
+    if (end == std::string_view::npos || sign == '+') return std::string_view::npos;
+    size_t text = end;
+    for (size_t n = 0; sign == '-' && text < source_.size() && (n = SpaceAt(source_, text)) > 0;)
+      text += n;
+    return text;
+  }
+
+  // Emits what stands before "{% endraw %}" as text.
+  Status LexRaw(size_t begin) {
+    line_starting_ = source_[at_ - 1] == '\n';
+    for (size_t tag = at_; (tag = source_.find("{%", tag)) != std::string_view::npos; ++tag) {
+      char sign = '\0';
+      const size_t end = AfterTag(tag, "endraw", &sign);
+      if (end == std::string_view::npos) continue;
+      EmitData(tag, '%', tag + 2 < source_.size() ? source_[tag + 2] : '\0');
+      at_ = end;
+      FinishTag(0, sign == '-', sign != '+');
+      return {};
+    }
+    return Bad(begin, "'{% raw %}' without '{% endraw %}'");
+  }
+
   bool TryEnd(bool variable) {
     const std::string_view rest = source_.substr(at_);
     const std::string_view close = variable ? "}}" : "%}";
@@ -125,20 +174,43 @@ class Lexer {
     }
   }
 
+  // "0x1f", "0o17" or "0b11", whose digits begin at `start`.
+  Status LexPrefixedInteger(size_t start, int base) {
+    at_ += 2;
+    std::string digits;
+    for (; at_ < source_.size() && (IsNameStart(source_[at_]) || IsDigit(source_[at_])); ++at_)
+      if (source_[at_] != '_') digits += source_[at_];
+    int64_t value = 0;
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
+    if (error != std::errc() || end != digits.data() + digits.size())
+      return Bad(start, "no integer of at most 64 bits");
+    Emit(TokenType::kInteger, std::to_string(value), start);
+    return {};
+  }
+
   Status LexNumber() {
     const size_t start = at_;
-    const auto digits = [this] {
-      while (at_ < source_.size() && IsDigit(source_[at_])) ++at_;
-    };
+    constexpr std::string_view kPrefixes = "xXoObB";
+    constexpr int kBases[] = {16, 16, 8, 8, 2, 2};
+    const size_t prefix = source_[at_] == '0' && at_ + 1 < source_.size()
+                              ? kPrefixes.find(source_[at_ + 1])
+                              : std::string_view::npos;
+    if (prefix != std::string_view::npos) return LexPrefixedInteger(start, kBases[prefix]);
     const auto digit_at = [this](size_t i) { return i < source_.size() && IsDigit(source_[i]); };
+    const auto digits = [&] {  // underscores may stand between them
+      while (digit_at(at_) || (at_ < source_.size() && source_[at_] == '_' && digit_at(at_ + 1)))
+        ++at_;
+    };
     digits();
     bool is_float = false;
-    if (at_ < source_.size() && source_[at_] == '.' && digit_at(at_ + 1)) {
+    const bool is_index = start > 0 && source_[start - 1] == '.';  // "items.0.name"
+    if (!is_index && at_ < source_.size() && source_[at_] == '.' && digit_at(at_ + 1)) {
       is_float = true;
       ++at_;
       digits();
     }
-    if (at_ < source_.size() && (source_[at_] == 'e' || source_[at_] == 'E')) {
+    if (!is_index && at_ < source_.size() && (source_[at_] == 'e' || source_[at_] == 'E')) {
       const bool sign =
           at_ + 1 < source_.size() && (source_[at_ + 1] == '+' || source_[at_ + 1] == '-');
       if (digit_at(at_ + (sign ? 2 : 1))) {
@@ -147,10 +219,10 @@ class Lexer {
         digits();
       }
     }
-    const std::string_view text = source_.substr(start, at_ - start);
+    std::string text(source_.substr(start, at_ - start));
     const bool odd = at_ < source_.size() && IsNameStart(source_[at_]);
-    if (odd || (!is_float && text.size() > 1 && text[0] == '0'))
-      return Bad(start, "numbers are decimal, without underscores");
+    if (odd || (!is_float && text.size() > 1 && text[0] == '0')) return Bad(start, "no number");
+    std::erase(text, '_');
     Emit(is_float ? TokenType::kFloat : TokenType::kInteger, text, start);
     return {};
   }

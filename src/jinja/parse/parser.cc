@@ -1,4 +1,4 @@
-#include "src/jinja/parser.h"
+#include "src/jinja/parse/parser.h"
 
 #include <algorithm>
 
@@ -167,13 +167,14 @@ Result<int> Parser::ParseCompare() {
   return node.names.empty() ? Result<int>(first) : Add(std::move(node));
 }
 
-// In Jinja2, `~` binds tighter than `+`.
+// In Jinja2, `~` binds tighter than `+`, and `**` groups from the left.
 Result<int> Parser::ParseBinary(int level) {
-  constexpr int kLevels = 3;
+  constexpr int kLevels = 4;
   if (level == kLevels) return ParseUnary(true);
   const auto here = [this, level] {
     if (level == 0) return IsOperator("+") || IsOperator("-");
     if (level == 1) return IsOperator("~");
+    if (level == 3) return IsOperator("**");
     return IsOperator("*") || IsOperator("/") || IsOperator("//") || IsOperator("%");
   };
   LATTE_ASSIGN_OR_RETURN(int left, ParseBinary(level + 1));
@@ -185,7 +186,6 @@ Result<int> Parser::ParseBinary(int level) {
     node.kids = {left, right};
     LATTE_ASSIGN_OR_RETURN(left, Add(std::move(node)));
   }
-  if (IsOperator("**")) return NoSupport(Now().offset, "'**'");
   return left;
 }
 
@@ -209,10 +209,17 @@ Result<int> Parser::ParsePostfix(int object) {
   while (IsOperator(".") || IsOperator("[") || IsOperator("(")) {
     const uint32_t offset = Now().offset;
     if (SkipOperator(".")) {
-      if (Now().type != TokenType::kName) return Bad("the name of an attribute");
       Node node = At(NodeKind::kAttribute, offset);
       node.name = Now().text;
       node.kids = {object};
+      if (Now().type == TokenType::kInteger) {  // "items.0"
+        LATTE_ASSIGN_OR_RETURN(const int index, ParsePrimary());
+        node.kind = NodeKind::kItem;
+        node.kids.push_back(index);
+        LATTE_ASSIGN_OR_RETURN(object, Add(std::move(node)));
+        continue;
+      }
+      if (Now().type != TokenType::kName) return Bad("the name of an attribute");
       ++at_;
       LATTE_ASSIGN_OR_RETURN(object, Add(std::move(node)));
     } else if (SkipOperator("[")) {
@@ -250,15 +257,8 @@ Result<int> Parser::ParseSubscript(int object) {
 
 Result<int> Parser::ParseFilterOrTest(int value) {
   while (true) {
-    if (IsOperator("|")) {
-      Node node = At(NodeKind::kFilter, Now().offset);
-      ++at_;
-      if (Now().type != TokenType::kName) return Bad("the name of a filter");
-      node.name = Now().text;
-      node.kids = {value};
-      ++at_;
-      if (IsOperator("(")) LATTE_RETURN_IF_ERROR(ParseArguments(&node));
-      LATTE_ASSIGN_OR_RETURN(value, Add(std::move(node)));
+    if (SkipOperator("|")) {
+      LATTE_ASSIGN_OR_RETURN(value, ParseFilter(value));
     } else if (SkipWord("is")) {
       LATTE_ASSIGN_OR_RETURN(value, ParseTest(value));
     } else if (IsOperator("(")) {
@@ -267,6 +267,16 @@ Result<int> Parser::ParseFilterOrTest(int value) {
       return value;
     }
   }
+}
+
+Result<int> Parser::ParseFilter(int input) {
+  if (Now().type != TokenType::kName) return Bad("the name of a filter");
+  Node node = At(NodeKind::kFilter, tokens_[at_ - 1].offset);
+  node.name = Now().text;
+  node.kids = {input};
+  ++at_;
+  if (IsOperator("(")) LATTE_RETURN_IF_ERROR(ParseArguments(&node));
+  return Add(std::move(node));
 }
 
 Result<int> Parser::ParseTest(int input) {

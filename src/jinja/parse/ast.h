@@ -35,6 +35,7 @@ enum class NodeKind {
   kCall,         // callee, arguments…; names of the last arguments
   kFilter,       // input, arguments…; names of the last arguments; name
   kTest,         // input, arguments…; names of the last arguments; name
+  kCapture,      // block; the text that it writes
   // Statements.
   kBlock,         // statements
   kData,          // value
@@ -43,8 +44,9 @@ enum class NodeKind {
   kFor,           // iterable, filter or -1, block, else block or -1; names of the targets
   kSet,           // expression; names of the targets
   kSetAttribute,  // expression; `name` is the namespace, names[0] its member
-  kSetBlock,      // block; name
-  kMacro,         // block, defaults…; names of the parameters (defaults belong to the last ones)
+  kWith,          // block, values…; names of their variables
+  kMacro,         // block, defaults…; names of the parameters (defaults belong to the last ones);
+                  // also an expression: the macro itself, which a call block passes on
   kBreak,
   kContinue
 };

@@ -1,7 +1,9 @@
 // The statements of a template; see parser.h.
+#include <utility>
+
 #include <fmt/format.h>
 
-#include "src/jinja/parser.h"
+#include "src/jinja/parse/parser.h"
 
 namespace latte::jinja {
 namespace {
@@ -63,14 +65,18 @@ Result<int> Parser::ParseStatement() {
   if (Now().type != TokenType::kName) return Bad("the name of a tag");
   const std::string tag = Now().text;
   const uint32_t offset = Now().offset;
-  if (IsOneOf(tag, {"else", "elif", "endif", "endfor", "endset", "endmacro", "endgeneration"}))
+  if (IsOneOf(tag, {"else", "elif", "endif", "endfor", "endset", "endmacro", "endgeneration",
+                    "endcall", "endfilter", "endwith", "endraw"}))
     return Bad("a tag that begins something");
   ++at_;
   if (tag == "if") return ParseIf(offset);
   if (tag == "for") return ParseFor(offset);
   if (tag == "set") return ParseSet(offset);
   if (tag == "macro") return ParseMacro(offset);
-  if (tag == "generation") return ParseGeneration();
+  if (tag == "call") return ParseCallBlock(offset);
+  if (tag == "filter") return ParseFilterBlock(offset);
+  if (tag == "with") return ParseWith(offset);
+  if (tag == "generation") return ParseGeneration(offset);
   if (tag == "break" || tag == "continue") {
     if (loops_ == 0) {
       --at_;
@@ -82,13 +88,95 @@ Result<int> Parser::ParseStatement() {
   return NoSupport(offset, fmt::format("the tag '{}'", tag));
 }
 
-// Hugging Face's mark for text of the model; it adds nothing to the output.
-Result<int> Parser::ParseGeneration() {
+// What stands before the tag `end`, which is skipped. It is no part of the loops around it.
+Result<int> Parser::ParseBody(std::string_view end) {
   LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
-  LATTE_ASSIGN_OR_RETURN(const int body, ParseBlock({"endgeneration"}));
+  const int loops = std::exchange(loops_, 0);
+  LATTE_ASSIGN_OR_RETURN(const int body, ParseBlock({end}));
+  loops_ = loops;
   ++at_;
   LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
   return body;
+}
+
+Result<int> Parser::ParseCapture(uint32_t offset, std::string_view end) {
+  Node node = At(NodeKind::kCapture, offset);
+  LATTE_ASSIGN_OR_RETURN(const int body, ParseBody(end));
+  node.kids = {body};
+  return Add(std::move(node));
+}
+
+// A block whose tag ends with filters, at the first of them: they apply to the text of the block,
+// which comes after them. So it is parsed first.
+Result<int> Parser::ParseFilteredCapture(uint32_t offset, std::string_view end) {
+  const size_t filters = at_;
+  while (Now().type != TokenType::kBlockEnd && Now().type != TokenType::kEnd) ++at_;
+  LATTE_ASSIGN_OR_RETURN(int value, ParseCapture(offset, end));
+  const size_t after = std::exchange(at_, filters);
+  do {
+    LATTE_ASSIGN_OR_RETURN(value, ParseFilter(value));
+  } while (SkipOperator("|"));
+  if (Now().type != TokenType::kBlockEnd) return Bad("'%}'");
+  at_ = after;
+  return value;
+}
+
+// Hugging Face's mark for text of the model; it adds nothing to the output. Its variables are its
+// own, because transformers makes a call block of it.
+Result<int> Parser::ParseGeneration(uint32_t offset) {
+  Node print = At(NodeKind::kPrint, offset);
+  LATTE_ASSIGN_OR_RETURN(const int text, ParseCapture(offset, "endgeneration"));
+  print.kids = {text};
+  return Add(std::move(print));
+}
+
+Result<int> Parser::ParseFilterBlock(uint32_t offset) {
+  Node print = At(NodeKind::kPrint, offset);
+  LATTE_ASSIGN_OR_RETURN(const int text, ParseFilteredCapture(offset, "endfilter"));
+  print.kids = {text};
+  return Add(std::move(print));
+}
+
+Result<int> Parser::ParseWith(uint32_t offset) {
+  Node node = At(NodeKind::kWith, offset);
+  std::vector<int> values;
+  while (Now().type != TokenType::kBlockEnd) {
+    if (!values.empty()) LATTE_RETURN_IF_ERROR(ExpectOperator(","));
+    LATTE_ASSIGN_OR_RETURN(std::string name, ParseTargetName());
+    LATTE_RETURN_IF_ERROR(ExpectOperator("="));
+    LATTE_ASSIGN_OR_RETURN(const int value, ParseExpression());
+    node.names.push_back(std::move(name));
+    values.push_back(value);
+    if (values.size() > kMaxTargets) return Bad("fewer variables");
+  }
+  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+  LATTE_ASSIGN_OR_RETURN(const int body, ParseBlock({"endwith"}));
+  ++at_;
+  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+  node.kids = {body};
+  node.kids.insert(node.kids.end(), values.begin(), values.end());
+  return Add(std::move(node));
+}
+
+// The block becomes a macro, which the call passes on under the name `caller`.
+Result<int> Parser::ParseCallBlock(uint32_t offset) {
+  Node caller = At(NodeKind::kMacro, offset);
+  caller.name = "caller";
+  std::vector<int> defaults;
+  if (IsOperator("(")) LATTE_RETURN_IF_ERROR(ParseParameters(&caller, &defaults));
+  LATTE_ASSIGN_OR_RETURN(const int call, ParseExpression());
+  if (ast_.nodes[static_cast<size_t>(call)].kind != NodeKind::kCall) return Bad("a call before it");
+  LATTE_ASSIGN_OR_RETURN(const int body, ParseBody("endcall"));
+  caller.kids = {body};
+  caller.kids.insert(caller.kids.end(), defaults.begin(), defaults.end());
+  LATTE_ASSIGN_OR_RETURN(const int macro, Add(std::move(caller)));
+  Node with_caller = ast_.nodes[static_cast<size_t>(call)];
+  with_caller.kids.push_back(macro);
+  with_caller.names.push_back("caller");
+  Node print = At(NodeKind::kPrint, offset);
+  LATTE_ASSIGN_OR_RETURN(const int value, Add(std::move(with_caller)));
+  print.kids = {value};
+  return Add(std::move(print));
 }
 
 Result<int> Parser::ParseIf(uint32_t offset) {
@@ -172,44 +260,36 @@ Result<int> Parser::ParseSet(uint32_t offset) {
     LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
     return Add(std::move(node));
   }
-  if (IsOperator("|")) return NoSupport(Now().offset, "a filter on a set block");
-  if (node.kind == NodeKind::kSetAttribute || node.names.size() != 1) return Bad("'='");
-  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
-  node.kind = NodeKind::kSetBlock;
-  node.name = node.names[0];
-  LATTE_ASSIGN_OR_RETURN(const int body, ParseBlock({"endset"}));
-  ++at_;
-  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
-  node.kids = {body};
+  if (node.kind == NodeKind::kSet && node.names.size() != 1) return Bad("'='");
+  LATTE_ASSIGN_OR_RETURN(const int text, SkipOperator("|") ? ParseFilteredCapture(offset, "endset")
+                                                           : ParseCapture(offset, "endset"));
+  node.kids = {text};
   return Add(std::move(node));
 }
 
-Result<int> Parser::ParseMacro(uint32_t offset) {
-  // A macro sees the variables of the whole template. A macro inside a loop or another macro would
-  // need to see their variables too, and would outlive them.
-  if (in_macro_ || loops_ > 0) return NoSupport(offset, "a macro inside a loop or a macro");
-  Node node = At(NodeKind::kMacro, offset);
-  LATTE_ASSIGN_OR_RETURN(node.name, ParseTargetName());
+Status Parser::ParseParameters(Node* macro, std::vector<int>* defaults) {
   LATTE_RETURN_IF_ERROR(ExpectOperator("("));
-  std::vector<int> defaults;
   for (bool first = true; !SkipOperator(")"); first = false) {
     if (!first) LATTE_RETURN_IF_ERROR(ExpectOperator(","));
     LATTE_ASSIGN_OR_RETURN(std::string name, ParseTargetName());
-    node.names.push_back(std::move(name));
-    if (node.names.size() > kMaxTargets) return Bad("fewer parameters");
+    macro->names.push_back(std::move(name));
+    if (macro->names.size() > kMaxTargets) return Bad("fewer parameters");
     if (SkipOperator("=")) {
       LATTE_ASSIGN_OR_RETURN(const int value, ParseExpression());
-      defaults.push_back(value);
-    } else if (!defaults.empty()) {
+      defaults->push_back(value);
+    } else if (!defaults->empty()) {
       return Bad("'=' and a default");
     }
   }
-  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
-  in_macro_ = true;
-  LATTE_ASSIGN_OR_RETURN(const int body, ParseBlock({"endmacro"}));
-  in_macro_ = false;
-  ++at_;
-  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+  return {};
+}
+
+Result<int> Parser::ParseMacro(uint32_t offset) {
+  Node node = At(NodeKind::kMacro, offset);
+  LATTE_ASSIGN_OR_RETURN(node.name, ParseTargetName());
+  std::vector<int> defaults;
+  LATTE_RETURN_IF_ERROR(ParseParameters(&node, &defaults));
+  LATTE_ASSIGN_OR_RETURN(const int body, ParseBody("endmacro"));
   node.kids = {body};
   node.kids.insert(node.kids.end(), defaults.begin(), defaults.end());
   return Add(std::move(node));

@@ -1,7 +1,7 @@
 // Literals, names, parentheses and arguments; see parser.h.
 #include <charconv>
 
-#include "src/jinja/parser.h"
+#include "src/jinja/parse/parser.h"
 
 namespace latte::jinja {
 namespace {

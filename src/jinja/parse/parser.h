@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "src/base/limits/stack_budget.h"
-#include "src/jinja/ast.h"
-#include "src/jinja/lexer.h"
+#include "src/jinja/parse/ast.h"
+#include "src/jinja/parse/lexer.h"
 
 namespace latte::jinja {
 
@@ -27,7 +27,14 @@ class Parser {
   Result<int> ParseFor(uint32_t offset);
   Result<int> ParseSet(uint32_t offset);
   Result<int> ParseMacro(uint32_t offset);
-  Result<int> ParseGeneration();
+  Status ParseParameters(Node* macro, std::vector<int>* defaults);
+  Result<int> ParseCallBlock(uint32_t offset);
+  Result<int> ParseFilterBlock(uint32_t offset);
+  Result<int> ParseWith(uint32_t offset);
+  Result<int> ParseGeneration(uint32_t offset);
+  Result<int> ParseBody(std::string_view end);
+  Result<int> ParseCapture(uint32_t offset, std::string_view end);
+  Result<int> ParseFilteredCapture(uint32_t offset, std::string_view end);
   Status ParseTargets(std::vector<std::string>* names);
   Result<std::string> ParseTargetName();
   Status ExpectBlockEnd();
@@ -47,6 +54,7 @@ class Parser {
   Result<int> ParsePostfix(int node);
   Result<int> ParseSubscript(int object);
   Result<int> ParseFilterOrTest(int node);
+  Result<int> ParseFilter(int input);
   Result<int> ParseTest(int input);
   Status ParseArguments(Node* call);
 
@@ -70,8 +78,7 @@ class Parser {
   std::vector<Token> tokens_;
   size_t at_ = 0;
   StackBudget stack_;
-  int loops_ = 0;  // the number of loops around this place
-  bool in_macro_ = false;
+  int loops_ = 0;  // the number of loops around this place that break and continue can reach
 };
 
 }  // namespace latte::jinja
