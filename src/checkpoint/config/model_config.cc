@@ -271,14 +271,28 @@ Result<ModelConfig> ParseText(const Json& json, const ModelFamily& family) {
   return config;
 }
 
+// Refuses a text part that is no object, also where the family has no parts: other programs take
+// such a part for the whole config, so a wrong one is a damaged file.
+Status CheckTextParts(const Json& json) {
+  const ConfigReader in(json);
+  for (const std::string_view key : kTextKeys) {
+    const std::optional<Json> text = in.Find(key);
+    if (!text || text->is_object()) continue;
+    return in.Bad(key, "an object, the config of the text model",
+                  text->is_string()   ? "a string"
+                  : text->is_array()  ? "a list"
+                  : text->is_number() ? "a number"
+                                      : "true or false");
+  }
+  return {};
+}
+
 // Parses the text part of a multi-part model. Its token ids and quantisation may be in the outer
 // config.
 Result<ModelConfig> ParseWrapped(const Json& json) {
   for (const std::string_view key : kTextKeys) {
     const std::optional<Json> text = json.Find(key);
     if (!text) continue;
-    if (!text->is_object())
-      return Corrupt(fmt::format("{}: expected an object, found another type", text->path()));
     LATTE_ASSIGN_OR_RETURN(const ModelFamily* family, FindModelFamily(*text));
     if (family->wraps())
       return Unsupported(
@@ -296,7 +310,9 @@ Result<ModelConfig> ParseWrapped(const Json& json) {
     }
     return config;
   }
-  return Corrupt(fmt::format("{}: key 'text_config' is missing", json.path()));
+  const bool null = ConfigReader(json).IsNull(kTextKeys[0]);
+  return Corrupt(fmt::format("{}: {}; expected the config of the text model there", json.path(),
+                             null ? "'text_config' is null" : "key 'text_config' is missing"));
 }
 
 }  // namespace
@@ -313,6 +329,7 @@ Result<ModelConfig> ParseModelConfig(const Json& json) {
   if (!json.is_object())
     return Corrupt(fmt::format("{}: expected an object, found another type", json.path()));
   LATTE_ASSIGN_OR_RETURN(const ModelFamily* family, FindModelFamily(json));
+  LATTE_RETURN_IF_ERROR(CheckTextParts(json));
   if (family->wraps()) return ParseWrapped(json);
   return ParseText(json, *family);
 }

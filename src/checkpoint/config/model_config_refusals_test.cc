@@ -368,8 +368,8 @@ TEST(ModelConfigRefusals, LayerListsAndIndexers) {
 TEST(ModelConfigRefusals, WrappersWithoutATextModel) {
   JsonOut json = {{"architectures", {"KimiVLForConditionalGeneration"}}, {"model_type", "kimi_vl"}};
   ExpectRefused(json, Code::kCorrupt, "key 'text_config' is missing");
-  json["text_config"] = 3;
-  ExpectRefused(json, Code::kCorrupt, "'text_config': expected an object");
+  json["text_config"] = nullptr;
+  ExpectRefused(json, Code::kCorrupt, "'text_config' is null");
   json["text_config"] = {{"model_type", "kimi_vl"}};
   ExpectRefused(json, Code::kUnsupported, "one that wraps another");
   json["text_config"] = {{"model_type", "qwen3"}};
@@ -377,6 +377,27 @@ TEST(ModelConfigRefusals, WrappersWithoutATextModel) {
   json["text_config"] = Published("v3");
   json["text_config"].erase("kv_lora_rank");
   ExpectRefused(json, Code::kUnsupported, "not MLA");
+}
+
+TEST(ModelConfigRefusals, ATextPartThatIsNoObject) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"3", "found a number"},
+      {R"("deepseek_v3")", "found a string"},
+      {R"([{"model_type": "deepseek_v3"}])", "found a list"},
+      {"true", "found true or false"},
+  };
+  for (const char* key : {"text_config", "language_config"})
+    for (const auto& [value, found] : kCases) {
+      SCOPED_TRACE(fmt::format("{}: {}", key, value));
+      JsonOut wrapper = {{"architectures", {"KimiVLForConditionalGeneration"}},
+                         {"model_type", "kimi_vl"}};
+      JsonOut text_model = Published("v3");
+      for (JsonOut* json : {&wrapper, &text_model}) {
+        (*json)[key] = JsonOut::parse(value);
+        ExpectRefused(*json, Code::kCorrupt, fmt::format("'{}': expected an object", key));
+        ExpectRefused(*json, Code::kCorrupt, found);
+      }
+    }
 }
 
 TEST(ModelConfigRefusals, Fp8BlockSizesAreChecked) {
