@@ -13,7 +13,7 @@ namespace latte {
 Result<std::unique_ptr<DeepseekModel>> DeepseekModel::Load(const ModelConfig& config,
                                                            Checkpoint checkpoint,
                                                            const ModelOptions& options) {
-  checkpoint.StripTextModelPrefix();
+  checkpoint.UseCommonNames(config.layers);
   LATTE_RETURN_IF_ERROR(CheckTensors(config, checkpoint.tensors()));
   const Device& device = options.device == nullptr ? HostDevice() : *options.device;
   std::unique_ptr<DeepseekModel> model(new DeepseekModel(config, std::move(checkpoint), device));

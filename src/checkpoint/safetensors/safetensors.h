@@ -47,9 +47,11 @@ class Checkpoint {
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
   const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
 
+  // Gives the tensors the names that DeepSeek's checkpoints have, for a decoder of `layers` layers.
   // In a multi-part model, removes the prefix of the text model (such as language_model.) from its
-  // tensors, and drops the tensors of the other parts.
-  void StripTextModelPrefix();
+  // tensors, and drops the tensors of the other parts. Drafting layers that other writers keep under
+  // "mtp.N." become layers of the decoder's numbering: model.layers.(`layers` + N).
+  void UseCommonNames(int64_t layers);
 
   // The tensor `name`, or nullptr.
   const StoredTensor* Find(std::string_view name) const;
@@ -58,6 +60,9 @@ class Checkpoint {
   TensorView View(const StoredTensor& tensor) const;
 
  private:
+  void StripTextModelPrefix();
+  void NumberDraftingLayers(int64_t layers);
+
   std::map<std::string, StoredTensor, std::less<>> tensors_;
   std::vector<std::shared_ptr<const MappedFile>> files_;
 };
