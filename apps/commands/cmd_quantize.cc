@@ -28,10 +28,11 @@ struct QuantizeFlags {
 std::string QuantizeSummary(const QuantizeFlags& flags, const QuantizeReport& report) {
   std::string out = fmt::format(
       "{}: {} matrices in {}, {} tensors unchanged, {:.3f} GB of {:.3f} GB\n"
-      "relative error of a matrix: mean {:.5f}, largest {:.5f} ({})\n",
+      "relative error of a matrix: mean {:.5f}, largest {:.5f} ({})\n{}",
       flags.out, report.quantized, flags.to, report.kept,
       static_cast<double>(report.bytes_after) / 1e9, static_cast<double>(report.bytes_before) / 1e9,
-      report.mean_relative_error, report.max_relative_error, report.worst);
+      report.errors.mean(), report.errors.worst().largest, report.errors.worst().worst,
+      QuantErrorsText(report.errors));
   if (!report.not_divisible.empty())
     out += fmt::format(
         "{} matrices were kept, because their rows do not divide into groups of {}: {}, …\n",

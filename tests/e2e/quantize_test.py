@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -191,6 +192,36 @@ class Quantize(Folder):
         for key, value in {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32}.items():
             self.assertEqual(scheme["weights"][key], value)
         self.assertLess(report["max_relative_error"], 0.13)
+
+    def test_errors_by_kind(self):
+        kinds = ["attention", "dense MLP", "experts", "shared experts", "drafting layers"]
+        for to in ("fp8", "int8", "int4"):
+            report, made, _ = self.check(to, 32, [])
+            self.assertEqual([row["kind"] for row in report["errors"]], kinds)
+            self.assertEqual(sum(row["matrices"] for row in report["errors"]), report["quantized_matrices"])
+            worst = max(report["errors"], key=lambda row: row["max_relative_error"])
+            self.assertEqual(worst["max_relative_error"], report["max_relative_error"])
+            self.assertEqual(worst["worst_matrix"], report["worst_matrix"])
+            self.check_dense(report["errors"][1], made)
+            shutil.rmtree(self.parent / to)
+            text = latte("quantize", TINY, self.parent / to, "--to", to).stdout
+            for row in report["errors"]:
+                self.assertRegex(text, rf"(?m)^{row['kind']} +{row['matrices']} +{row['relative_error']:.5f} +"
+                                       rf"{row['max_relative_error']:.5f}  {re.escape(row['worst_matrix'])}$")
+            shutil.rmtree(self.parent / to)
+
+    def check_dense(self, row, made):
+        """The error of the three matrices of layer 0's MLP, from the written numbers."""
+        source, errors, sizes = Reader(TINY), [], []
+        for name in ("gate_proj", "up_proj", "down_proj"):
+            module = f"model.layers.0.mlp.{name}"
+            original = source.values(module + ".weight")[1]
+            values = dequantise(made, module, 32)[1]
+            errors.append(math.fsum((a - b) ** 2 for a, b in zip(original, values)))
+            sizes.append(math.fsum(a * a for a in original))
+        self.assertEqual(row["matrices"], 3)
+        self.assertAlmostEqual(row["relative_error"], math.sqrt(sum(errors) / sum(sizes)), delta=1e-6)
+        self.assertAlmostEqual(row["max_relative_error"], max(math.sqrt(e / s) for e, s in zip(errors, sizes)), delta=1e-6)
 
     def test_rows_that_do_not_divide_into_groups_are_kept_and_named(self):
         report, made, quant = self.check("int4", 128, ["model.layers.0.mlp.down_proj"], "--group", 128)

@@ -77,7 +77,9 @@ class Quantizer {
       : checkpoint_(checkpoint),
         quant_(config.quant),
         scheme_(scheme),
-        load_(checkpoint, config.quant) {}
+        load_(checkpoint, config.quant) {
+    report_.errors = QuantErrors(config.layers);
+  }
 
   // Computes the plan and its part of the report.
   void Plan() {
@@ -102,7 +104,6 @@ class Quantizer {
       done += plan_[item.first].bytes();
       if (progress) progress(done, values_bytes_, {});
     }
-    report_.mean_relative_error /= static_cast<double>(std::max<int64_t>(report_.quantized, 1));
     return {};
   }
 
@@ -245,11 +246,7 @@ class Quantizer {
       error += rows.squared_error;
       size += rows.squared;
     }
-    const double relative = size > 0 ? std::sqrt(error / size) : 0;
-    report_.mean_relative_error += relative;
-    if (relative <= report_.max_relative_error) return;
-    report_.max_relative_error = relative;
-    report_.worst = ModuleOf(name);
+    report_.errors.Add(name, error, size);
   }
 
   const Checkpoint& checkpoint_;
@@ -315,9 +312,10 @@ JsonOut ReportJson(const QuantizeReport& report) {
           {"kept_tensors", report.kept},
           {"bytes_before", report.bytes_before},
           {"bytes_after", report.bytes_after},
-          {"mean_relative_error", report.mean_relative_error},
-          {"max_relative_error", report.max_relative_error},
-          {"worst_matrix", report.worst},
+          {"mean_relative_error", report.errors.mean()},
+          {"max_relative_error", report.errors.worst().largest},
+          {"worst_matrix", report.errors.worst().worst},
+          {"errors", QuantErrorsJson(report.errors)},
           {"not_divisible", report.not_divisible},
           {"files", report.files}};
 }
@@ -326,7 +324,8 @@ Result<QuantizeReport> QuantizeCheckpoint(const std::string& from, const std::st
                                           const QuantScheme& scheme, ThreadPool& threads,
                                           const QuantizeOptions& options) {
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(from));
-  LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(from));
+  LATTE_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(from));
+  if (!config.wrapped) checkpoint.UseCommonNames(config.layers);
   LATTE_RETURN_IF_ERROR(CheckQuantizable(from, config, checkpoint));
   Quantizer quantizer(checkpoint, config, scheme);
   quantizer.Plan();

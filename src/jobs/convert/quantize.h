@@ -11,6 +11,7 @@
 
 #include "src/base/json_out_fwd.h"
 #include "src/base/thread_pool.h"
+#include "src/jobs/convert/quant_errors.h"
 #include "src/jobs/convert/quant_scheme.h"
 #include "src/jobs/job_progress.h"
 
@@ -21,10 +22,7 @@ struct QuantizeReport {
   int64_t kept = 0;          // number of unchanged tensors
   int64_t bytes_before = 0;  // of all tensors
   int64_t bytes_after = 0;
-  // Relative error of a matrix: ‖W − Ŵ‖ / ‖W‖ over all its elements.
-  double mean_relative_error = 0;
-  double max_relative_error = 0;
-  std::string worst;                       // the matrix of the largest error
+  QuantErrors errors;
   std::vector<std::string> not_divisible;  // modules whose rows do not divide into groups
   std::vector<std::string> files;          // copied together with config.json
   std::vector<std::string> notes;          // for the user: leftovers next to the folder
