@@ -63,8 +63,8 @@ Command AddTokenize(const FlagSet& app) {
   auto flags = std::make_shared<TokenizeFlags>();
   const FlagSet sub = app.AddCommand("tokenize", "Convert text to token ids, and back");
   sub.Add("MODEL", flags->model, "model, or a folder with a tokenizer (default: tiny)");
-  sub.Add("--text", flags->text, "the text (default: read from standard input)");
-  sub.Add("--file", flags->file, "the text of a file").Value("FILE");
+  sub.Add("-p,--text", flags->text, "the text (default: read from standard input)");
+  sub.Add("-f,--file", flags->file, "the text of a file").Value("FILE");
   sub.Add("--decode", flags->decode, "token ids to convert to text: 1,2,3");
   sub.AddSwitch("--special", flags->special, "text of a special token becomes that token");
   sub.AddSwitch("--bos", flags->bos, "put the start token first");

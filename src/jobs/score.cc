@@ -1,5 +1,6 @@
 #include "src/jobs/score.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -48,6 +49,32 @@ Result<ScoreResult> Score(GivenSequence& sequence, std::span<const int32_t> toke
   LATTE_RETURN_IF_ERROR(sequence.AppendPrompt(tokens, sink));
   if (writer) LATTE_RETURN_IF_ERROR(writer->Close());
   return result;
+}
+
+Result<WindowedScore> ScoreWindows(GivenSequence& sequence, std::span<const int32_t> text,
+                                   std::optional<int32_t> start, int64_t window, int64_t vocab,
+                                   const std::function<bool()>& interrupted,
+                                   const JobProgress& progress) {
+  WindowedScore out;
+  const auto body = static_cast<size_t>(window - (start ? 1 : 0));
+  const auto all = std::ssize(text);
+  if (progress) progress(0, all, {});
+  for (size_t begin = 0; begin < text.size(); begin += body) {
+    const auto part = text.subspan(begin, std::min(body, text.size() - begin));
+    std::vector<int32_t> tokens;
+    if (start) tokens.push_back(*start);
+    tokens.insert(tokens.end(), part.begin(), part.end());
+    sequence.Clear();
+    const JobProgress shown = [&](int64_t done, int64_t, std::string_view what) {
+      if (progress) progress(std::min(static_cast<int64_t>(begin) + done, all), all, what);
+    };
+    LATTE_ASSIGN_OR_RETURN(const ScoreResult scored,
+                           Score(sequence, tokens, vocab, {}, interrupted, shown));
+    ++out.windows;
+    out.scored += std::ssize(scored.logprobs);
+    out.total += scored.total;
+  }
+  return out;
 }
 
 }  // namespace latte

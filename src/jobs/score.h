@@ -26,4 +26,20 @@ struct ScoreResult {
                                         const std::function<bool()>& interrupted = {},
                                         const JobProgress& progress = {});
 
+struct WindowedScore {
+  int64_t windows = 0;
+  int64_t scored = 0;  // tokens that have a probability: not the first of a window
+  double total = 0;    // the sum of their log-probabilities
+};
+
+// Scores a text of any length in windows of at most `window` tokens. Each is a sequence of its own that begins
+// with `start`, if given; the windows do not overlap, so every token of the text counts once.
+// Errors: of Score. Requires: window ≥ 2, and room for it in `sequence`.
+[[nodiscard]] Result<WindowedScore> ScoreWindows(GivenSequence& sequence,
+                                                 std::span<const int32_t> text,
+                                                 std::optional<int32_t> start, int64_t window,
+                                                 int64_t vocab,
+                                                 const std::function<bool()>& interrupted = {},
+                                                 const JobProgress& progress = {});
+
 }  // namespace latte

@@ -173,6 +173,78 @@ class Score(unittest.TestCase):
         self.assertEqual((by_pipe.stdout, by_pipe.stderr), (latte("tokenize", "--text", "Once upon").stdout, ""))
 
 
+    def test_p_is_text(self):
+        for text in ("Once upon a time", "naïve 日本", "two\nlines", "-"):
+            given = {"stdin": "Once upon\n"} if text == "-" else {}
+            short = latte("score", "-p", text, "--json", **given)
+            self.assertEqual(short.returncode, 0, short.stderr)
+            self.assertEqual(short.stdout, latte("score", f"--text={text}", "--json", **given).stdout)
+        self.assertEqual(latte("tokenize", "-p", "Once upon").stdout, latte("tokenize", "--text", "Once upon").stdout)
+
+
+class ScoreTextFile(unittest.TestCase):
+    """Perplexity of a file, against the log-probabilities of each of its windows."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.file = f"{self.folder.name}/text"
+        story = "Once upon a time, a brave duck named Wendy lived in a house with a blue door. "
+        pathlib.Path(self.file).write_text(story * 20)
+        self.ids = json.loads(latte("tokenize", "tiny", "--file", self.file, "--json").stdout)["ids"]
+        self.start = json.loads(latte("tokenize", "tiny", "-p", "", "--bos", "--json").stdout)["ids"]
+
+    def found(self, *flags):
+        done = latte("score", "tiny", "--text-file", self.file, "--json", *flags)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def expected(self, window):
+        total, count, windows = 0, 0, 0
+        for begin in range(0, len(self.ids), window - 1):
+            part = self.start + self.ids[begin:begin + window - 1]
+            done = json.loads(latte("score", "tiny", "--ids", ",".join(map(str, part)), "--json").stdout)
+            total, count, windows = total + done["total_logprob"], count + len(part) - 1, windows + 1
+        return total, count, windows
+
+    def test_one_window(self):
+        out = self.found()
+        whole = json.loads(latte("score", "tiny", "-p", pathlib.Path(self.file).read_text(), "--json").stdout)
+        self.assertEqual((out["windows"], out["scored_tokens"], out["token_count"]), (1, len(self.ids), len(self.ids)))
+        self.assertEqual(out["total_logprob"], whole["total_logprob"])
+        self.assertEqual(out["perplexity"], whole["perplexity"])
+
+    def test_windows_count_every_token_once(self):
+        for window in (len(self.ids) + 1, len(self.ids), 100, 64, 17):
+            out = self.found("--context", window)
+            total, count, windows = self.expected(window)
+            self.assertEqual((out["window"], out["windows"], out["scored_tokens"]), (window, windows, count))
+            self.assertEqual(count, len(self.ids))
+            self.assertAlmostEqual(out["total_logprob"], total, delta=1e-6)
+            self.assertAlmostEqual(out["perplexity"], math.exp(-total / count), delta=1e-6)
+
+    def test_the_text_form_and_standard_input(self):
+        done = latte("score", "tiny", "-f", self.file, "-c", 64)
+        out = self.found("--context", 64)
+        self.assertIn(f"{len(self.ids)} tokens in {out['windows']} windows of up to 64, {len(self.ids)} scored\n", done.stdout)
+        self.assertTrue(done.stdout.endswith(f"perplexity {out['perplexity']:.4f}\n"), done.stdout)
+        piped = latte("score", "tiny", "-f", "-", "-c", 64, stdin=pathlib.Path(self.file).read_text())
+        self.assertEqual(piped.stdout, done.stdout)
+
+    def test_refusals(self):
+        empty = f"{self.folder.name}/empty"
+        pathlib.Path(empty).write_text("")
+        for flags, words in [(("--text-file", empty), "found nothing"), (("-f", self.file, "-p", "x"), "found 2"),
+                             (("-f", self.file, "--context", 1), "expected 2 to"), (("-f", self.file, "--context", 10 ** 9), "expected 2 to"),
+                             (("-p", "x", "--context", 8), "--context is the window of --text-file"),
+                             (("-f", self.file, "--logits", f"{self.folder.name}/l.npy"), "--logits"),
+                             (("--text-file", f"{self.folder.name}/none"), "none")]:
+            done = latte("score", "tiny", *flags)
+            self.assertEqual(done.returncode, 2, flags)
+            self.assertIn(words, done.stderr)
+        self.assertFalse(pathlib.Path(self.folder.name, "l.npy").exists())
+
+
 class Tokenize(unittest.TestCase):
     def test_round_trip(self):
         text = "Once upon a time, 42 foxes naïvely sang 日本 🙂.\n"

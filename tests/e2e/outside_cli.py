@@ -31,6 +31,7 @@ KERNEL_FLAGS = {
 JSON = {
     "run": ["run", "-p", "x", "-n", "2", "--json"],
     "score": ["score", "--ids", "1,2", "--json"],
+    "score --text-file": ["score", "--text-file", str(pathlib.Path(__file__).resolve().parents[2] / "VERSION"), "--json"],
     "inspect": ["inspect", "--path", "--kernels", "--json"],
     "tokenize": ["tokenize", "--text", "x", "--json"],
     "tokenize --decode": ["tokenize", "--decode", "5", "--json"],

@@ -36,6 +36,9 @@ class GivenSequence {
   // Appends `token` by the path of generated tokens. Errors: as AppendPrompt.
   [[nodiscard]] Status AppendGenerated(int32_t token, const LogitsSink& sink);
 
+  // Forgets all tokens: the next ones begin a sequence.
+  void Clear() { length_ = 0; }
+
   int threads() const { return threads_.threads(); }
   int64_t workspace_bytes() const { return workspace_.capacity_bytes(); }
 
