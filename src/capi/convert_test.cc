@@ -1,6 +1,7 @@
 #include "src/capi/convert.h"
 
 #include <limits>
+#include <type_traits>
 
 #include <gtest/gtest.h>
 
@@ -36,10 +37,14 @@ void SetC(CArray<int32_t> to) { to.data = kTokens, to.count = 2; }
 void SetC(CArray<latte_text> to) { to.data = kStrings, to.count = 3; }
 void SetC(CArray<latte_logit_bias> to) { to.data = kBias, to.count = 2; }
 
+template <class... InC>
+constexpr bool kOnlyInCpp = (std::is_same_v<InC, OnlyInCpp> || ...);
+
 template <class T>
 void MakeUnusual(T& value) {
-  T::VisitFields(
-      [&](const Field&, auto member, auto...) { member(value) = Unusual(member(value)); });
+  T::VisitFields([&](const Field&, auto member, auto... in_c) {
+    if constexpr (!kOnlyInCpp<decltype(in_c)...>) member(value) = Unusual(member(value));
+  });
 }
 
 // `value`, whose texts C points to, must live as long as `c`.
@@ -48,7 +53,7 @@ void SetAllC(const T& value, C& c) {
   T::VisitFields([&](const Field&, auto member, auto... in_c) {
     if constexpr (sizeof...(in_c) == 0) {
       SetC(member(value), member(c));
-    } else {
+    } else if constexpr (!kOnlyInCpp<decltype(in_c)...>) {
       (SetC(in_c(c)), ...);
     }
   });

@@ -38,8 +38,9 @@ std::string Shown(const std::vector<ChatMessage>& messages) {
     }
     out += m.content.value_or("");
     std::string ids;
-    for (const ToolCall& call : m.tool_calls) ids += (ids.empty() ? "" : " ") + call.id;
-    if (!ids.empty()) out += "[" + ids + "]";
+    for (const ToolCall& call : m.tool_calls)
+      ids += (&call == m.tool_calls.data() ? "" : " ") + call.id;
+    if (!m.tool_calls.empty()) out += "[" + ids + "]";
   }
   return out;
 }

@@ -211,7 +211,7 @@ TEST(BadRequest, APromptThatIsTooLongIsNamedInTheWordsOfEachApi) {
   EXPECT_EQ(chat["error"]["type"], "invalid_request_error");
   const std::string words = chat["error"]["message"];
   EXPECT_NE(words.find("maximum context length is 2048 tokens"), std::string::npos) << words;
-  EXPECT_NE(words.find("3003 tokens"), std::string::npos) << words;
+  EXPECT_NE(words.find("the prompt has 3003"), std::string::npos) << words;
   const JsonOut messages = ErrorBody(ErrorForm::kAnthropic, error, "req_1");
   EXPECT_EQ(messages["error"]["type"], "invalid_request_error");
   EXPECT_EQ(messages["error"]["message"], "prompt is too long: 3003 tokens > 2048 maximum");

@@ -15,7 +15,7 @@ bool IsPathChar(char c) {
 
 // "top_p: expected …" → "top_p"; "body: 'messages.0.role': expected …" → "messages.0.role", which a
 // client may have named as it likes.
-std::optional<std::string> FieldOf(std::string_view message) {
+std::optional<std::string> FieldInMessage(std::string_view message) {
   constexpr std::string_view kBody = "body: '";
   if (message.starts_with(kBody)) {
     message.remove_prefix(kBody.size());
@@ -57,7 +57,7 @@ OpenAiErrorInfo DescribeError(const Error& error) {
                                : status == 429 ? "rate_limit_error"
                                                : "invalid_request_error",
                        .code = CodeName(error.code)};
-  if (status < 500) info.param = FieldOf(error.message);
+  if (status < 500) info.param = FieldInMessage(error.message);
   if (error.code == Code::kNotFound && info.param == "model") info.code = "model_not_found";
   if (FindPromptTooLong(error)) info.code = kContextLengthExceeded;
   return info;

@@ -75,7 +75,7 @@ furnished_clone() {  # furnished_clone FOLDER: a clean clone with the built bina
   done
   ln -s "$STAND_IN" "$1/MODEL"; ln -s "$STAND_IN" "$1/DIR"
   for name in requests in; do printf %s "$REQUESTS" >"$1/$name.jsonl"; done
-  printf %s "$TRACE" >"$1/trace.jsonl"
+  printf %s "$TRACE" >"$1/trace.jsonl"; printf 'Once upon a time, a cat met a dog.\n' >"$1/FILE"
   [ -z "$CACHED" ] || latte pull "$CACHED" --quiet
 }
 stop_server() {

@@ -31,7 +31,7 @@ def members(header, struct):
     text = (ROOT / header).read_text()
     body = re.search(rf"^struct {struct} {{$(.*?)^}};", text, re.M | re.S)[1]
     fields = re.sub(r"//.*", "", body).split("[[nodiscard]]")[0]
-    return re.findall(r"(\w+)(?: = [^;]*)?;", fields)
+    return re.findall(r"(\w+)(?:\s*=\s*[^;]*)?;", fields)
 
 
 class Page(unittest.TestCase):

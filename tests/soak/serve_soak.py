@@ -65,7 +65,7 @@ class Client(threading.Thread):
                 "seed": self.random.randrange(3), "temperature": self.random.choice([0, 0.8]), "n": self.random.choice([1, 1, 1, 3])}
         self.counts.add(requests=1)
         if kind == "bad":
-            status = self.server.post("/v1/completions", {**body, "max_tokens": -1})[0]
+            status = self.server.post("/v1/completions", {**body, "max_tokens": -2})[0]
             self.counts.add(refused=1)
             if status != 400:
                 self.counts.problem(f"a bad request: status {status}")

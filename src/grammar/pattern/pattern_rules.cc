@@ -16,7 +16,7 @@ namespace {
 
 // Bounds of the automaton of one pattern, and of the one of several.
 constexpr size_t kMostPlaces = 4'000;
-constexpr size_t kMostStates = 2'000;
+constexpr size_t kMostStates = 512;
 constexpr size_t kMostStatesOfOne = 128;
 constexpr int64_t kMostWork = 4'000'000;  // comparisons of a character with an edge
 

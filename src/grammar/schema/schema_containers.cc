@@ -7,17 +7,45 @@
 #include <fmt/format.h>
 
 #include "src/grammar/schema/schema_writer.h"
+#include "src/text/unicode/unicode.h"
 
 namespace latte {
 namespace {
 
 constexpr size_t kLongExpression = 160;
 constexpr size_t kMostMemberStates = 10'000;
+constexpr size_t kMostNameChars = 64;
+constexpr size_t kMostNamePrefixes = 64;
 
-// Names as one pattern.
+// The first characters of a name, at most so many.
+std::string PrefixOf(std::string_view name, size_t length) {
+  std::string out;
+  for (size_t i = 0; i < length && !name.empty(); ++i) {
+    const auto bytes = static_cast<size_t>(DecodeUtf8(name).bytes);
+    out += name.substr(0, bytes);
+    name.remove_prefix(bytes);
+  }
+  return out;
+}
+
+// What no other name may be: one of `names`. Many of them would take many rules, so that no other
+// name begins as one of them does.
 Pattern PatternOfNames(const std::set<std::string>& names) {
+  size_t length = 0;
+  for (std::set<std::string> prefixes; length <= kMostNameChars; ++length) {
+    for (const std::string& name : names) prefixes.insert(PrefixOf(name, length));
+    if (prefixes.size() > kMostNamePrefixes) break;
+  }
+  const bool is_cut = length <= kMostNameChars;
+  std::set<std::string> begins;
   std::vector<Pattern> texts;
-  for (const std::string& name : names) texts.push_back(Pattern::Text(name));
+  for (const std::string& name : names) {
+    const std::string begin = is_cut ? PrefixOf(name, std::max<size_t>(1, length - 1)) : name;
+    if (begin == name)
+      texts.push_back(Pattern::Text(name));
+    else if (begins.insert(begin).second)
+      texts.push_back(Pattern::Sequence({Pattern::Text(begin), Pattern::AnyText()}));
+  }
   return Pattern::Choice(std::move(texts));
 }
 

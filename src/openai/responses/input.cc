@@ -95,7 +95,7 @@ constexpr auto kSilentItems =
 constexpr auto kCompacted =
     std::to_array<std::string_view>({"compaction", "compaction_summary", "context_compaction"});
 
-std::string TypeOf(const Json& item) {
+std::string ItemType(const Json& item) {
   return item.is_object() ? item.GetStringOr("type", "message").value_or("") : "";
 }
 
@@ -103,7 +103,7 @@ std::string TypeOf(const Json& item) {
 size_t NewestQuestion(const Json& input) {
   for (size_t i = input.size(); i-- > 0;) {
     const Json item = input.At(i);
-    const std::string type = TypeOf(item);
+    const std::string type = ItemType(item);
     if (type == "additional_tools") continue;
     const std::string role = type == "message" ? item.GetStringOr("role", "").value_or("") : "";
     if (role == "user") return i;
