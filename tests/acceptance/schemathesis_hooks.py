@@ -92,8 +92,8 @@ def before_call(context, case, kwargs):
     if not limits:
         body[names[0]] = TOKENS
     for name in limits:
-        if is_count(body[name]):  # two different limits would contradict each other
-            body[name] = TOKENS if len(limits) > 1 else min(body[name], TOKENS)
+        if is_count(body[name]) or body[name] == -1:  # two different limits would contradict each other; -1 is none
+            body[name] = TOKENS if len(limits) > 1 or body[name] == -1 else min(body[name], TOKENS)
     body |= {name: with_integers(value) for name, value in body.items() if name not in FRACTIONS}
     # The specification does not say that one of these needs the other.
     if not responses and is_count(body.get("top_logprobs")) and body["top_logprobs"] > 0 and body.get("logprobs") in (None, False):

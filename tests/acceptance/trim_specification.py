@@ -58,7 +58,7 @@ COMPLETION_CHANGES = {
 CHAT_CHANGES = {
     "messages": {"type": "array", "minItems": 1,
                  "items": {"$ref": "#/components/schemas/ChatCompletionRequestMessage"}},
-    "max_completion_tokens": {"type": "integer", "minimum": 0},
+    "max_completion_tokens": {"type": "integer", "minimum": -1},
     "logprobs": {"anyOf": [{"type": "boolean"}, {"const": 0}]},
     "metadata": {"type": "object"},
     "prompt_cache_retention": {"type": "string"},
@@ -72,7 +72,7 @@ BOTH_CHANGES = {
     "stream_options": {"type": "object", "additionalProperties": {"type": ["boolean", "null"]}},
     "logit_bias": {"type": "object", "propertyNames": {"pattern": "^(0|[1-9][0-9]{0,2}|1[0-9]{3})$"},
                    "additionalProperties": {"type": ["number", "null"], "minimum": -100, "maximum": 100}},
-    "max_tokens": {"type": "integer", "minimum": 0},
+    "max_tokens": {"type": "integer", "minimum": -1},
     "seed": {"type": "integer", "minimum": -2**63, "maximum": 2**63 - 1},
     "n": {"type": "integer", "minimum": 1, "maximum": 64},
     "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},

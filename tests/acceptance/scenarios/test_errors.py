@@ -18,7 +18,7 @@ def check_json(error, status, code=None, param=None):
         assert error.param == param
 
 
-@pytest.mark.parametrize("param, value", [("temperature", -1), ("top_p", 2), ("n", 0), ("max_tokens", -1), ("logprobs", 1000),
+@pytest.mark.parametrize("param, value", [("temperature", -1), ("top_p", 2), ("n", 0), ("max_tokens", -2), ("logprobs", 1000),
                                           ("stop", [""]), ("presence_penalty", "high"), ("logit_bias", {"x": 1})])
 def test_values_out_of_range(client, param, value):
     with pytest.raises(openai.BadRequestError) as caught:

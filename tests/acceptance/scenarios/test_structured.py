@@ -155,7 +155,7 @@ def test_streams_match_too(client):
     ({"type": "object", "properties": {str(i): {"type": "string"} for i in range(20_000)}}, "bytes"),
     ({"$ref": "#/$defs/none"}, "none"), ({"anyOf": []}, "anyOf"), ({"type": "object", "properties": {"a": {"anyOf": []}}}, "properties.a"),
     ({"type": "string", "pattern": "^(?!a).b$"}, "lookahead"), ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "oneOf"),
-    ({"type": "array", "uniqueItems": True}, "uniqueItems"), ({"required": ["a"], "additionalProperties": False}, "required"),
+    ({"type": "array", "uniqueItems": True}, "uniqueItems"), ({"required": ["a"], "additionalProperties": False}, "properties.a"),
 ])
 def test_what_cannot_be_enforced_is_refused(client, schema, named):
     with pytest.raises(openai.BadRequestError) as refused:
