@@ -13,16 +13,14 @@
 namespace latte {
 namespace {
 
-using What = Unshown::What;
-
 // The parts of a message that a prompt should show.
 std::vector<Unshown> PartsOf(std::span<const ChatMessage> messages) {
   std::vector<Unshown> parts;
   for (size_t i = 0; i < messages.size(); ++i) {
     const ChatMessage& message = messages[i];
-    if (message.content && !IsBlank(*message.content)) parts.push_back({i, What::kText});
-    if (!message.tool_calls.empty()) parts.push_back({i, What::kCalls});
-    if (message.name && !message.name->empty()) parts.push_back({i, What::kName});
+    if (message.content && !IsBlank(*message.content)) parts.push_back({i, MessagePart::kText});
+    if (!message.tool_calls.empty()) parts.push_back({i, MessagePart::kCalls});
+    if (message.name && !message.name->empty()) parts.push_back({i, MessagePart::kName});
   }
   return parts;
 }
@@ -49,9 +47,9 @@ std::vector<ChatMessage> Marked(std::span<const ChatMessage> messages,
   for (const Unshown& part : parts) {
     ChatMessage& message = out[part.message];
     const std::string mark = Mark(part);
-    if (part.what == What::kText) *message.content += mark;
-    if (part.what == What::kName) *message.name += mark;
-    if (part.what == What::kCalls)
+    if (part.what == MessagePart::kText) *message.content += mark;
+    if (part.what == MessagePart::kName) *message.name += mark;
+    if (part.what == MessagePart::kCalls)
       for (ToolCall& call : message.tool_calls) MarkCall(mark, &call);
   }
   return out;
@@ -68,10 +66,10 @@ std::set<std::string> MarksIn(std::string_view text) {
   return marks;
 }
 
-bool IsIn(const std::string& prompt, const ChatMessage& message, What what) {
+bool IsIn(const std::string& prompt, const ChatMessage& message, MessagePart what) {
   const auto has = [&](std::string_view text) { return prompt.find(text) != std::string::npos; };
-  if (what == What::kText) return has(Trimmed(*message.content));
-  if (what == What::kName) return has(*message.name);
+  if (what == MessagePart::kText) return has(Trimmed(*message.content));
+  if (what == MessagePart::kName) return has(*message.name);
   return std::all_of(message.tool_calls.begin(), message.tool_calls.end(),
                      [&](const ToolCall& call) { return has(call.name); });
 }

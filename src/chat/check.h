@@ -11,11 +11,12 @@
 
 namespace latte {
 
+enum class MessagePart { kText, kCalls, kName };
+
 // A part of the conversation that a format leaves out of the prompt.
 struct Unshown {
-  enum class What { kText, kCalls, kName };
   size_t message = 0;
-  What what = What::kText;
+  MessagePart what = MessagePart::kText;
   bool operator==(const Unshown&) const = default;
 };
 

@@ -5,7 +5,6 @@
 namespace latte::check_test {
 namespace {
 
-using What = Unshown::What;
 using Left = std::vector<Unshown>;
 
 ChatMessage Message(std::string role, std::string content) {
@@ -44,10 +43,10 @@ TEST(ChatCheck, ARoleThatATemplateDoesNotKnow) {
   const ChatRenderer renderer = Template(kTwoRoles);
   EXPECT_EQ(LeftOut(renderer, {Message("user", "a"), Message("assistant", "b")}), Left{});
   EXPECT_EQ(LeftOut(renderer, {Message("system", "a"), Message("user", "b"), Message("tool", "c")}),
-            (Left{{0, What::kText}, {2, What::kText}}));
+            (Left{{0, MessagePart::kText}, {2, MessagePart::kText}}));
   // The same text is in the prompt, but with another role.
   EXPECT_EQ(LeftOut(renderer, {Message("developer", "a"), Message("user", "a")}),
-            (Left{{0, What::kText}}));
+            (Left{{0, MessagePart::kText}}));
 }
 
 TEST(ChatCheck, APlaceThatATemplateDoesNotShow) {
@@ -57,13 +56,13 @@ TEST(ChatCheck, APlaceThatATemplateDoesNotShow) {
       "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}");
   EXPECT_EQ(
       LeftOut(last_system, {Message("system", "a"), Message("user", "b"), Message("system", "c")}),
-      (Left{{0, What::kText}}));
+      (Left{{0, MessagePart::kText}}));
   const ChatRenderer first_system = Template(
       "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}"
       "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}");
   EXPECT_EQ(
       LeftOut(first_system, {Message("system", "a"), Message("user", "b"), Message("system", "c")}),
-      (Left{{2, What::kText}}));
+      (Left{{2, MessagePart::kText}}));
 }
 
 TEST(ChatCheck, TextThatATemplateChangesIsShown) {
@@ -89,7 +88,8 @@ TEST(ChatCheck, CallsAndNames) {
   const ChatRenderer renderer = Template(kTwoRoles);
   ChatMessage named = Message("user", "a");
   named.name = "Ann";
-  EXPECT_EQ(LeftOut(renderer, {named, Call("f")}), (Left{{0, What::kName}, {1, What::kCalls}}));
+  EXPECT_EQ(LeftOut(renderer, {named, Call("f")}),
+            (Left{{0, MessagePart::kName}, {1, MessagePart::kCalls}}));
   const ChatRenderer by_id = Template(
       "{% for m in messages %}{{ m.name }}:{{ m.content }}{% for c in m.tool_calls %}{{ c.id }} "
       "{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}");
@@ -103,7 +103,7 @@ TEST(ChatCheck, ATemplateThatRefusesMarksIsSearchedForTheText) {
       "{% if m.role != 'tool' %}{{ m.content }}{% endif %}{% endfor %}");
   EXPECT_EQ(LeftOut(picky, {Message("system", "de"), Message("user", " a b ")}), Left{});
   EXPECT_EQ(LeftOut(picky, {Message("system", "de"), Message("tool", "rain")}),
-            (Left{{1, What::kText}}));
+            (Left{{1, MessagePart::kText}}));
 }
 
 TEST(ChatCheck, TheFamiliesFormatsShowAllThatTheyTake) {

@@ -149,22 +149,21 @@ bool ChatPromptBuilder::HidesCalls() const {
 // The model can do without names and without its own earlier answers, but not without instructions
 // and questions.
 bool ChatPromptBuilder::CanDoWithout(const Unshown& left, std::string_view role) const {
-  if (!shows_messages_ || left.what == Unshown::What::kName) return true;
-  return left.what == Unshown::What::kText && role == "assistant";
+  if (!shows_messages_ || left.what == MessagePart::kName) return true;
+  return left.what == MessagePart::kText && role == "assistant";
 }
 
 Result<std::vector<std::string>> ChatPromptBuilder::NotesOn(
     std::span<const ChatMessage> messages, const ChatOptions& options,
     std::span<const TextPiece> prompt) const {
-  using What = Unshown::What;
   std::set<std::string> notes;
   for (const Unshown& left : FindUnshown(renderer_, messages, options, prompt)) {
     const std::string& role = messages[left.message].role;
     // The ids and the order identify the results of tools.
-    if (left.what == What::kName && role == "tool") continue;
-    const std::string_view what = left.what == What::kName   ? "the name"
-                                  : left.what == What::kText ? "the text"
-                                                             : "the tool calls";
+    if (left.what == MessagePart::kName && role == "tool") continue;
+    const std::string_view what = left.what == MessagePart::kName   ? "the name"
+                                  : left.what == MessagePart::kText ? "the text"
+                                                                    : "the tool calls";
     if (CanDoWithout(left, role))
       notes.insert(fmt::format("the chat format {} leaves out {} of a message of role '{}'",
                                ChatFormatName(format()), what, role));
@@ -174,7 +173,7 @@ Result<std::vector<std::string>> ChatPromptBuilder::NotesOn(
           fmt::format("this format leaves out {} of a message of role '{}' here, so the model "
                       "would not see it; {}",
                       what, role,
-                      left.what == What::kText
+                      left.what == MessagePart::kText
                           ? "say it in a message of another role, or join it to one that is shown"
                           : "say it in the message's text"));
   }
@@ -205,7 +204,7 @@ Result<ArrangedChat> ChatPromptBuilder::Arrange(std::span<const ChatMessage> mes
 }
 
 // With a format that opens an answer only after a question, the model would write on behind the end
-// of its last answer.
+// of its last answer. A format that ends both in the same way opens no answer anywhere.
 Status ChatPromptBuilder::CheckEnd(std::span<const ChatMessage> messages,
                                    const ChatOptions& options,
                                    std::span<const TextPiece> prompt) const {
@@ -221,6 +220,8 @@ Status ChatPromptBuilder::CheckEnd(std::span<const ChatMessage> messages,
   without.add_generation_prompt = false;
   const auto same = renderer_.Render(messages, without);
   if (!same || JoinPieces(*same) != JoinPieces(prompt)) return {};
+  const auto question = renderer_.Render(std::vector{Message("user", "?")}, options);
+  if (question && !question->empty() && question->back() == prompt.back()) return {};
   return Unsupported(fmt::format(
       "chat format {}: message {}: this format begins no answer after an answer; let the last "
       "message be the user's or the result of a tool",

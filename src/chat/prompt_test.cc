@@ -255,6 +255,10 @@ TEST(ChatPrompt, AnAnswerIsNotFollowedByTextThatNoAnswerBegins) {
   EXPECT_EQ(refused(*WithTemplate("{% for m in messages %}<u>{{ m.content }}{% endfor %}"),
                     {user, answer}),
             "");
+  // A format that opens no answer anywhere has nothing else to offer.
+  EXPECT_EQ(refused(*WithTemplate("{% for m in messages %}{{ m.content }}</m>{% endfor %}"),
+                    {user, answer}),
+            "");
   // A caller that wants only the tokens gets them.
   ChatOptions closed;
   closed.add_generation_prompt = false;
