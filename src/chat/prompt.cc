@@ -221,7 +221,9 @@ Status ChatPromptBuilder::CheckEnd(std::span<const ChatMessage> messages,
   const auto same = renderer_.Render(messages, without);
   if (!same || JoinPieces(*same) != JoinPieces(prompt)) return {};
   const auto question = renderer_.Render(std::vector{Message("user", "?")}, options);
-  if (question && !question->empty() && question->back() == prompt.back()) return {};
+  if (!question || question->empty()) return {};
+  const TextPiece& opening = question->back();
+  if (opening.from_template && opening.text == prompt.back().text) return {};
   return Unsupported(fmt::format(
       "chat format {}: message {}: this format begins no answer after an answer; let the last "
       "message be the user's or the result of a tool",
