@@ -4,6 +4,7 @@
 #include "apps/commands/inspect_summary.h"
 #include "apps/flags/command.h"
 #include "apps/flags/pages/cli_page.h"
+#include "apps/flags/pages/limits_page.h"
 #include "apps/flags/pages/options_page.h"
 #include "apps/terminal/progress.h"
 #include "src/base/json_out.h"
@@ -19,6 +20,7 @@ struct InspectFlags {
   std::string model = "tiny";
   bool kernels = false;
   bool options = false;
+  bool limits = false;
   bool commands = false;
   bool json = false;
   CheckWeightsFlag check_weights;
@@ -73,6 +75,7 @@ std::string RenderPath(const JsonOut& table) {
 
 Status InspectCommand(const InspectFlags& flags) {
   if (flags.options) return Print(OptionsPage());
+  if (flags.limits) return Print(LimitsPage());
   if (flags.commands) return Print(CliPage(flags.program.Info()));
   LATTE_ASSIGN_OR_RETURN(const std::string path, ResolveModelPath(flags.model));
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
@@ -123,6 +126,7 @@ Command AddInspect(const FlagSet& app) {
                 "list the kernels and show which one serves which shape here");
   sub.AddSwitch("--options", flags->options,
                 "describe all options of the engine and of requests, in Markdown");
+  sub.AddSwitch("--limits", flags->limits, "describe all limits, in Markdown");
   sub.AddSwitch("--commands", flags->commands,
                 "describe all commands and their options, in Markdown");
   sub.AddSwitch("--path", flags->path,

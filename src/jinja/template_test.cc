@@ -7,6 +7,7 @@
 #include <ctime>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -409,6 +410,26 @@ TEST(JinjaJson, RefusesWhatIsNotJson) {
   EXPECT_FALSE(ParseJson(Repeated("{\"a\":", 100'000), "t"));
   EXPECT_EQ(ParseJson("[1, x]", "tools").error().message,
             "tools: expected a value at byte 4 of the JSON text");
+}
+
+TEST(JinjaTemplate, SourcesAreBounded) {
+  const auto row = [](std::string_view begin, size_t count, std::string_view end) {
+    std::string out(begin);
+    for (size_t i = 0; i < count; ++i) out += (i == 0 ? "a" : ",a") + std::to_string(i);
+    return out.append(end);
+  };
+  for (const auto& [begin, end, most] :
+       std::initializer_list<std::tuple<std::string_view, std::string_view, size_t>>{
+           {"{{ dict(", ")}}", 63},
+           {"{% for ", " in [] %}{% endfor %}", 16},
+           {"{% macro m(", ") %}{% endmacro %}", 16}}) {
+    EXPECT_TRUE(Template::Parse(row(begin, most, end))) << begin;
+    EXPECT_FALSE(Template::Parse(row(begin, most + 2, end))) << begin;
+  }
+  constexpr size_t kMost = 4 << 20;
+  EXPECT_TRUE(Template::Parse(std::string(kMost, 'x')));
+  for (const std::string& source : {std::string(kMost + 1, 'x'), Repeated("{{1}}", 500'001)})
+    EXPECT_EQ(EndsSoon(source).code, Code::kInvalidArgument) << source.substr(0, 10);
 }
 
 }  // namespace

@@ -203,6 +203,16 @@ TEST_F(TokenizerFolder, OnlyTokenizerJsonIsRequired) {
       << broken.error().message;
 }
 
+TEST_F(TokenizerFolder, FilesAreBounded) {
+  Write("tokenizer.json", Dump(SmallTokenizer()));
+  std::filesystem::resize_file(dir_ + "/tokenizer.json", (256 << 20) + 1);  // a hole
+  const auto large = Tokenizer::Load(dir_);
+  ASSERT_FALSE(large);
+  EXPECT_EQ(large.error().code, Code::kCorrupt);
+  EXPECT_NE(large.error().message.find("at most 268435456 bytes"), std::string::npos)
+      << large.error().message;
+}
+
 TEST(Tokenizer, ManyThreadsShareOne) {
   const Tokenizer tokenizer = WithSpecials();
   const std::string text = "ab <s> ab</s>\xFF";

@@ -77,16 +77,6 @@ std::string DefaultText(const std::vector<T>&) {
   return "none";
 }
 
-std::string ValuesText(const Field& field) {
-  std::string text = Expected(field);
-  constexpr std::string_view kInterval = "a number in ";
-  if (text.starts_with(kInterval)) text = text.substr(kInterval.size());
-  if (field.range.power_of_two) text += ", power of two";
-  if (field.most > 0)
-    text = (text.empty() ? "" : text + "; ") + fmt::format("at most {}", field.most);
-  return text;
-}
-
 // The names of a field in its JSON request, where they differ from the member's.
 std::string NameText(const Field& field, bool requests) {
   const std::string_view key = JsonKey(field);
@@ -178,6 +168,16 @@ class Rows {
 };
 
 }  // namespace
+
+std::string ValuesText(const Field& field) {
+  std::string text = Expected(field);
+  constexpr std::string_view kInterval = "a number in ";
+  if (text.starts_with(kInterval)) text = text.substr(kInterval.size());
+  if (field.range.power_of_two) text += ", power of two";
+  if (field.most > 0)
+    text = (text.empty() ? "" : text + "; ") + fmt::format("at most {}", field.most);
+  return text;
+}
 
 std::string OptionsPage() {
   std::string out(kOptionsHead);

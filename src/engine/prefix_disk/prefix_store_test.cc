@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <semaphore>
 
 #include <fcntl.h>
@@ -149,6 +150,34 @@ TEST_F(PrefixStoreTest, LargeFileUnderOurNameIsRefusedUnread) {
   SaveAll(store, {2});
   fs::resize_file(PathOf(dir_, Prefix(2)), uintmax_t{1} << 40);  // a hole
   EXPECT_EQ(LoadNow(store, Prefix(2)).error().code, Code::kCorrupt);
+}
+
+// Nothing is read through a pipe, a folder or a link that leads to one, and nothing waits for them.
+TEST_F(PrefixStoreTest, WhatIsNoFileUnderOurNameIsAMiss) {
+  const std::string fifo = scratch_.File("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const std::string path = PathOf(dir_, Prefix(2));
+  const std::function<void()> others[] = {
+      [&] { ASSERT_EQ(mkfifo(path.c_str(), 0600), 0); },
+      [&] { fs::create_directory(path); },
+      [&] { fs::create_symlink(fifo, path); },
+      [&] { fs::create_symlink("/dev/zero", path); },
+      [&] { fs::create_symlink(dir_, path); },
+      [&] { fs::create_symlink(path, path); },
+      [&] { fs::create_symlink("nowhere", path); },
+  };
+  for (const auto& other : others) {
+    PrefixStore& store = Open();
+    SaveAll(store, {2, 3});
+    fs::remove_all(path);
+    other();
+    EXPECT_FALSE(LoadNow(store, Prefix(2)));
+    EXPECT_FALSE(store.Contains(Prefix(2)));
+    EXPECT_EQ(LoadNow(store, Prefix(3)), Page(3));
+    Open();  // finds them at its start
+    fs::remove_all(path);
+  }
+  EXPECT_TRUE(Exists(dir_));
 }
 
 TEST_F(PrefixStoreTest, FileThatAnotherDeletedIsAMiss) {

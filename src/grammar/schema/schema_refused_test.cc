@@ -120,5 +120,18 @@ TEST(SchemaRefusedTest, DeepSchemasAndLongChainsAreBounded) {
   EXPECT_FALSE(SchemaRules(R"({"properties": {}})", "/properties/b"));
 }
 
+// Twenty thousand different parts, and parts whose rules have two megabytes.
+TEST(SchemaRefusedTest, SchemasThatMultiplyAreBounded) {
+  const auto parts = [](int count, const std::string& text) {
+    std::string out = R"({"prefixItems": [{"const": "first"})";
+    for (int i = 0; i < count; ++i) out += R"(, {"const": ")" + text + std::to_string(i) + R"("})";
+    return out + "]}";
+  };
+  EXPECT_TRUE(SchemaRules(parts(1'000, ""), ""));
+  EXPECT_TRUE(SchemaRules(parts(100, std::string(1'000, 'x')), ""));
+  CheckRefused({{parts(20'001, ""), "so many rules"},
+                {parts(3'000, std::string(1'000, 'x')), "so many rules"}});
+}
+
 }  // namespace
 }  // namespace latte::schema_refused_test

@@ -48,6 +48,10 @@ TEST(Listing, NamesThatLeadElsewhereAreRefused) {
        {"..", "../x", "a/../x", "/x", "a//x", "a/", "./x", "", "a\\\\x", "a\\u0000x", "a\\nx"})
     EXPECT_NE(Why(Small(name)).find("'..', backslashes"), std::string::npos) << name;
   EXPECT_NE(Why(Small(std::string(256, 'x'))).find("backslashes"), std::string::npos);
+  std::string deep = "x";
+  while (deep.size() < 1023) deep += "/x";
+  EXPECT_TRUE(Parse(Small(deep)));
+  EXPECT_NE(Why(Small(deep + "/x")).find("backslashes"), std::string::npos);
   for (const char* name : {"..x", "x..", "a/b/c.json", ".gitattributes", "naïve name.txt"})
     EXPECT_TRUE(Parse(Small(name))) << name;
 }

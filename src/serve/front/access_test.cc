@@ -1,10 +1,12 @@
 #include "src/serve/front/access.h"
 
+#include <fstream>
 #include <tuple>
 
 #include <gtest/gtest.h>
 
 #include "src/serve/front/routes.h"
+#include "tests/support/scratch_dir.h"
 
 namespace latte::access_test {
 namespace {
@@ -116,6 +118,16 @@ TEST(Access, OneOfSeveralKeysSuffices) {
 TEST(Access, KeysThatNobodyCanSend) {
   for (const char* key : {"a b", "\xc3\xa9", "a\n"})
     EXPECT_FALSE(Access::Create({.api_key = {key}})) << key;
+}
+
+TEST(Access, AFileOfKeysIsBounded) {
+  const testing_support::ScratchDir dir;
+  const std::string path = dir.File("keys");
+  const std::string key = "one\n";
+  for (const size_t bytes : {size_t{1} << 20, (size_t{1} << 20) + 1}) {
+    std::ofstream(path) << key << std::string(bytes - key.size(), '\n');
+    EXPECT_EQ(Access::Create({.api_key_file = path}).has_value(), bytes == size_t{1} << 20);
+  }
 }
 
 HttpRequest To(const char* method, const char* path) {

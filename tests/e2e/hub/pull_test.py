@@ -303,6 +303,14 @@ class Lies(PullCase):
                 hub.edit_listing = lambda _, text=text: json.loads(text) if text[:1] in b"[{" else "<html>"
                 self.assert_refused(self.pull(hub), "listing of org/model", code=2)
 
+    def test_a_listing_or_head_that_is_too_large(self):
+        hub = self.hub()
+        hub.edit_listing = lambda listing: listing | {"description": "x" * (33 << 20)}
+        self.assert_refused(self.pull(hub), "a listing of at most 32 MiB", code=2)
+        hub = self.hub()
+        hub.faults = [Fault("config.json", where="hub", times=100, headers={"X-Long": "x" * (65 << 10)})]
+        self.assert_refused(self.pull(hub, "--retries", "0"), "config.json", code=1)
+
     def test_a_listing_without_checksums_or_with_wrong_ones(self):
         for change in ({"blobId": None}, {"blobId": "../../x"}, {"size": -1}, {"size": 1.5},
                        {"lfs": {"sha256": "x", "size": 30}}, {"lfs": {"sha256": "0" * 64, "size": 31}}):

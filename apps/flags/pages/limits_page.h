@@ -1,0 +1,11 @@
+// docs/limits.md: every limit, what happens beyond it, and the test that shows it.
+#pragma once
+
+#include <string>
+
+namespace latte {
+
+// Markdown. Defaults of options come from the lists of fields (latte/fields.h).
+std::string LimitsPage();
+
+}  // namespace latte
