@@ -83,9 +83,10 @@ stop_server() {
 }
 serve() {  # serve ARGUMENTS…: returns once the server answers
   stop_server
+  scheme=http; case " $* " in *" --ssl-certfile "*) scheme=https;; esac
   LATTE_PORT=$PORT latte serve "$@" >"$SCRATCH/server.log" 2>&1 & server=$!
   for _ in $(seq 600); do
-    curl -sf "http://127.0.0.1:$PORT/health" >/dev/null && return 0
+    curl -sfk "$scheme://127.0.0.1:$PORT/health" >/dev/null && return 0
     kill -0 "$server" 2>/dev/null || break
     sleep 0.1
   done
