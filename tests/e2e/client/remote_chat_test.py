@@ -56,6 +56,18 @@ class Pipe(unittest.TestCase):
                           "chat_template_kwargs": {"thinking": True, "enable_thinking": True}})
         self.assertEqual(full["model"], "other")
 
+    def test_a_redirect_does_not_take_the_key_to_another_server(self):
+        for status in (302, 307, 308):
+            with self.subTest(status), ScriptedServer() as other:
+                def redirect(handler, _, to=other.url, status=status):
+                    handler.json({}, status, Location=to + "/v1/chat/completions")
+                with ScriptedServer(redirect) as server:
+                    done = chat(server, env={"LATTE_API_KEY": "right-key"})
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertEqual([fields["Authorization"] for _, fields, _ in server.requests], ["Bearer right-key"] * len(server.requests))
+                self.assertEqual(other.requests, [])
+                self.assertNotIn(b"right-key", done.stdout + done.stderr)
+
     def test_what_is_not_sent_is_shown_as_the_servers(self):
         with ScriptedServer() as server:
             done = chat(server, "--top-p", 0.9, "--stats", stdin="/set\n/set temperature 0.5\n/set\nHi\n/regenerate\n")
