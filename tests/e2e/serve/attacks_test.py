@@ -136,7 +136,7 @@ def send(raw, data):
 
 
 def statuses(answer):
-    """Of all answers. An interim 100 is how the server finds out whether a half-closed client is still there."""
+    """The status of every answer. An interim 100 is how the server finds out whether a half-closed client is still there."""
     return [int(status) for status in re.findall(r"HTTP/1\.1 (\d{3}) ", answer) if status != "100"]
 
 
