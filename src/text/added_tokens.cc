@@ -22,8 +22,9 @@ size_t Before(std::string_view text, size_t end) {
   return begin;
 }
 
-size_t WhiteSpaceBegin(std::string_view text, size_t end) {
-  while (end > 0) {
+// Not before `limit`.
+size_t WhiteSpaceBegin(std::string_view text, size_t limit, size_t end) {
+  while (end > limit) {
     const size_t begin = Before(text, end);
     if (!IsWhiteSpace(DecodeUtf8(text.substr(begin)).code_point)) break;
     end = begin;
@@ -31,14 +32,28 @@ size_t WhiteSpaceBegin(std::string_view text, size_t end) {
   return end;
 }
 
-size_t WhiteSpaceEnd(std::string_view text, size_t begin) {
-  while (begin < text.size()) {
-    const Utf8Step step = DecodeUtf8(text.substr(begin));
-    if (!IsWhiteSpace(step.code_point)) break;
-    begin += static_cast<size_t>(step.bytes);
+// Finds the ends of white space. A token of white space can begin at every place of a long run, so
+// the end of the last run is kept.
+class WhiteSpaceEnds {
+ public:
+  explicit WhiteSpaceEnds(std::string_view text) : text_(text) {}
+
+  size_t From(size_t begin) {
+    if (begin >= begin_ && begin <= end_) return end_;
+    begin_ = end_ = begin;
+    while (end_ < text_.size()) {
+      const Utf8Step step = DecodeUtf8(text_.substr(end_));
+      if (!IsWhiteSpace(step.code_point)) break;
+      end_ += static_cast<size_t>(step.bytes);
+    }
+    return end_;
   }
-  return begin;
-}
+
+ private:
+  std::string_view text_;
+  size_t begin_ = 1;  // no run yet
+  size_t end_ = 0;
+};
 
 }  // namespace
 
@@ -78,31 +93,32 @@ const AddedToken* AddedTokens::LongestAt(const Round& round, std::string_view te
   return longest;
 }
 
-Result<bool> AddedTokens::StandsAlone(std::string_view text, size_t begin, size_t end) const {
-  RegexMatcher matcher(word_.front());
+Result<bool> AddedTokens::StandsAlone(std::string_view text, size_t begin, size_t end,
+                                      RegexMatcher* word) {
   for (const size_t neighbour : {begin > 0 ? Before(text, begin) : text.size(), end}) {
     if (neighbour == text.size()) continue;
     const Utf8Step step = DecodeUtf8(text.substr(neighbour));
-    LATTE_ASSIGN_OR_RETURN(
-        const RegexMatch match,
-        matcher.Find(text.substr(neighbour, static_cast<size_t>(step.bytes)), 0));
+    LATTE_ASSIGN_OR_RETURN(const RegexMatch match,
+                           word->Find(text.substr(neighbour, static_cast<size_t>(step.bytes)), 0));
     if (match.found) return false;
   }
   return true;
 }
 
-Status AddedTokens::SplitRound(const Round& round, const Search& search, std::string_view text,
+Status AddedTokens::SplitRound(const Round& round, Search* search, std::string_view text,
                                size_t offset, std::vector<Piece>* out) const {
   size_t done = 0;  // `out` holds everything before this offset
-  auto range = search.ranges.begin();
+  WhiteSpaceEnds ends(text);
   for (size_t at = 0; at < text.size();) {
-    while (range != search.ranges.end() && range->end <= offset + at) ++range;
-    if (range == search.ranges.end()) break;
-    if (offset + at < range->begin) {
-      at = range->begin - offset;
+    while (!search->ranges.empty() && search->ranges.front().end <= offset + at)
+      search->ranges = search->ranges.subspan(1);
+    if (search->ranges.empty()) break;
+    const Range& range = search->ranges.front();
+    if (offset + at < range.begin) {
+      at = range.begin - offset;
       continue;
     }
-    const AddedToken* token = LongestAt(round, text.substr(at, range->end - offset - at));
+    const AddedToken* token = LongestAt(round, text.substr(at, range.end - offset - at));
     if (token == nullptr) {
       ++at;
       continue;
@@ -110,13 +126,15 @@ Status AddedTokens::SplitRound(const Round& round, const Search& search, std::st
     size_t begin = at;
     size_t end = at + token->content.size();
     at = end;
-    if (!(token->special ? search.special : search.added)) continue;
+    if (!(token->special ? search->special : search->added)) continue;
     if (token->single_word) {
-      LATTE_ASSIGN_OR_RETURN(const bool alone, StandsAlone(text, begin, end));
+      if (!search->word) search->word.emplace(word_.front());
+      LATTE_ASSIGN_OR_RETURN(const bool alone, StandsAlone(text, begin, end, &*search->word));
       if (!alone) continue;
     }
-    if (token->lstrip) begin = std::max(WhiteSpaceBegin(text, begin), done);
-    if (token->rstrip) end = WhiteSpaceEnd(text, end);
+    if (token->lstrip) begin = std::max(WhiteSpaceBegin(text, done, begin), done);
+    if (token->rstrip) end = ends.From(end);
+    if (begin >= end) continue;  // the token before took all of it
     if (done < begin) out->push_back({text.substr(done, begin - done), std::nullopt});
     out->push_back({text.substr(begin, end - begin), token->id});
     done = end;
@@ -133,13 +151,15 @@ Result<std::vector<AddedTokens::Piece>> AddedTokens::SplitAll(std::string_view t
   if (!search.special && !search.added) return pieces;
   for (const Round& round : rounds_) {
     if (round.tokens.empty()) continue;
+    Search rest = {
+        search.special, search.added, search.ranges, {}};  // pieces and ranges are in order
     std::vector<Piece> finer;
     for (const Piece& piece : pieces) {
       if (piece.id) {
         finer.push_back(piece);
       } else {
         const auto offset = static_cast<size_t>(piece.text.data() - text.data());
-        LATTE_RETURN_IF_ERROR(SplitRound(round, search, piece.text, offset, &finer));
+        LATTE_RETURN_IF_ERROR(SplitRound(round, &rest, piece.text, offset, &finer));
       }
     }
     pieces = std::move(finer);
@@ -151,12 +171,12 @@ Result<std::vector<AddedTokens::Piece>> AddedTokens::Split(std::string_view text
                                                            bool parse_special,
                                                            bool parse_added) const {
   const Range whole{0, text.size()};
-  return SplitAll(text, {parse_special, parse_added, {&whole, 1}});
+  return SplitAll(text, {parse_special, parse_added, {&whole, 1}, {}});
 }
 
 Result<std::vector<AddedTokens::Piece>> AddedTokens::Split(std::string_view text,
                                                            std::span<const Range> ranges) const {
-  return SplitAll(text, {true, true, ranges});
+  return SplitAll(text, {true, true, ranges, {}});
 }
 
 }  // namespace latte

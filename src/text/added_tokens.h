@@ -1,5 +1,6 @@
 // Finds the added tokens of tokenizer.json in a text, before any other step reads the text. The
-// longest token at the leftmost place wins. Tokens that match raw text are searched before tokens
+// longest token at the leftmost place wins. A token that takes white space gives its id again for
+// every place in it where a token begins, as the `tokenizers` package does. Tokens that match raw text are searched before tokens
 // that match normalised text; both texts are the same here, because normalizers are refused.
 #pragma once
 
@@ -66,19 +67,21 @@ class AddedTokens {
     bool starts[256] = {};  // the bytes that begin a token
   };
 
-  // The kinds of tokens to find, and the ranges of the whole text to search.
+  // The kinds of tokens to find, and the ranges of the whole text to search that are left.
   struct Search {
     bool special = true;
     bool added = true;
     std::span<const Range> ranges;
+    std::optional<RegexMatcher> word;  // made for the first token with single_word
   };
 
   const AddedToken* LongestAt(const Round& round, std::string_view text) const;
   Result<std::vector<Piece>> SplitAll(std::string_view text, const Search& search) const;
   // `text` begins at byte `offset` of the whole text.
-  Status SplitRound(const Round& round, const Search& search, std::string_view text, size_t offset,
+  Status SplitRound(const Round& round, Search* search, std::string_view text, size_t offset,
                     std::vector<Piece>* out) const;
-  Result<bool> StandsAlone(std::string_view text, size_t begin, size_t end) const;
+  static Result<bool> StandsAlone(std::string_view text, size_t begin, size_t end,
+                                  RegexMatcher* word);
 
   Round rounds_[2];
   std::vector<Regex> word_;  // matches one word character; present only if a token uses single_word

@@ -14,8 +14,14 @@ const std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 PreTokenizer::Scratch::Scratch(const PreTokenizer& pre_tokenizer) {
+  size_t patterns = 0;
+  for (const Step& step : pre_tokenizer.steps_) patterns += step.regex.size();
+  // All patterns together may take the time that one may.
+  RegexBudget share;
+  share.seconds /= static_cast<double>(std::max<size_t>(patterns, 1));
+  share.bytes_per_second *= static_cast<double>(std::max<size_t>(patterns, 1));
   for (const Step& step : pre_tokenizer.steps_)
-    for (const Regex& regex : step.regex) matchers.emplace_back(regex);
+    for (const Regex& regex : step.regex) matchers.emplace_back(regex, share);
 }
 
 Result<PreTokenizer> PreTokenizer::Create(const std::vector<PreTokenizeStep>& steps, bool jit) {

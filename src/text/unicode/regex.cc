@@ -1,12 +1,12 @@
 #include "src/text/unicode/regex.h"
 
 #include <algorithm>
-#include <ctime>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <fmt/format.h>
 #include <pcre2.h>
 
+#include "src/base/limits/cpu_time.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/text/unicode/printable.h"
 
@@ -25,12 +25,6 @@ constexpr size_t kFirstPlaces = 64;
 constexpr double kSlowSeconds = 0.01;  // after a slower search, the following ones are short
 // Reading the clock after each word would cost a tenth of the time of splitting.
 constexpr int64_t kFindsPerLook = 16;
-
-double CpuSeconds() {
-  timespec now = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 PCRE2_SPTR Bytes(std::string_view text) {
   // PCRE2 requires a pointer that is not null even if the length is 0.
@@ -111,7 +105,7 @@ RegexMatcher::RegexMatcher(const Regex& regex, RegexBudget budget)
     : regex_(regex),
       budget_(budget),
       allowed_seconds_(budget.seconds),
-      cpu_at_start_(CpuSeconds()),
+      cpu_at_start_(ThreadCpuSeconds()),
       memory_(std::make_unique<Memory>()) {
   memory_->data = pcre2_match_data_create(1, nullptr);  // only the whole match is needed
   memory_->context = pcre2_match_context_create(nullptr);
@@ -146,7 +140,7 @@ bool RegexMatcher::BudgetIsSpent() {
   used_seconds_ += std::chrono::duration<double>(now - looked_).count();
   looked_ = now;
   if (used_seconds_ <= allowed_seconds_) return false;
-  used_seconds_ = std::min(used_seconds_, CpuSeconds() - cpu_at_start_);
+  used_seconds_ = std::min(used_seconds_, ThreadCpuSeconds() - cpu_at_start_);
   return used_seconds_ > allowed_seconds_;
 }
 
