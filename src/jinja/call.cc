@@ -40,11 +40,11 @@ Result<Values> Bind(const Arguments& arguments, std::initializer_list<std::strin
   return out;
 }
 
-Result<std::string> StringArgument(const Value& value, std::string_view what) {
+Result<std::string_view> StringArgument(const Value& value, std::string_view what) {
   if (value.Is(Kind::kUndefined)) return InvalidArgument(value.undefined());
   if (!value.Is(Kind::kString))
     return InvalidArgument(fmt::format("{} must be a string, not '{}'", what, TypeName(value)));
-  return value.bytes();
+  return std::string_view(value.bytes());
 }
 
 Result<int64_t> IntegerArgument(const Value& value, int64_t fallback, std::string_view what) {
@@ -52,6 +52,15 @@ Result<int64_t> IntegerArgument(const Value& value, int64_t fallback, std::strin
   if (!value.is_integer())
     return InvalidArgument(fmt::format("{} must be an integer, not '{}'", what, TypeName(value)));
   return value.integer();
+}
+
+Status SpendArguments(const Arguments& arguments, Budget* budget) {
+  LATTE_RETURN_IF_ERROR(budget->Spend(1));
+  for (const Value& value : arguments.positional)
+    LATTE_RETURN_IF_ERROR(budget->SpendOperand(value));
+  for (const auto& [name, value] : arguments.named)
+    LATTE_RETURN_IF_ERROR(budget->SpendOperand(value));
+  return {};
 }
 
 namespace {
@@ -91,7 +100,7 @@ class CaseChanger {
 
 Result<Value> ChangeCase(const Value& input, std::string_view how, Budget* budget) {
   LATTE_ASSIGN_OR_RETURN(const Text text, Str(input, budget));
-  LATTE_RETURN_IF_ERROR(budget->SpendString(text.size()));
+  LATTE_RETURN_IF_ERROR(budget->SpendString(text.size(), text.runs().size()));
   LATTE_RETURN_IF_ERROR(budget->Spend(static_cast<int64_t>(text.size()) / 4));
   const std::string_view bytes = text.bytes();
   CaseChanger changer(how);
@@ -112,35 +121,37 @@ Result<Value> ChangeCase(const Value& input, std::string_view how, Budget* budge
 
 namespace {
 
-std::optional<bool> KindTest(std::string_view name, const Value& value) {
-  if (name == "defined") return !value.Is(Kind::kUndefined);
-  if (name == "undefined") return value.Is(Kind::kUndefined);
-  if (name == "none") return value.Is(Kind::kNone);
-  if (name == "string") return value.Is(Kind::kString);
-  if (name == "mapping") return value.Is(Kind::kDict);
-  if (name == "boolean") return value.Is(Kind::kBool);
-  if (name == "true") return value.Is(Kind::kBool) && value.boolean();
-  if (name == "false") return value.Is(Kind::kBool) && !value.boolean();
-  if (name == "integer") return value.Is(Kind::kInt);
-  if (name == "float") return value.Is(Kind::kFloat);
-  if (name == "number") return value.is_number();
-  if (name == "callable") return value.Is(Kind::kCallable);
-  const bool container = value.Is(Kind::kString) || value.Is(Kind::kList) || value.Is(Kind::kDict);
-  if (name == "iterable" || name == "sequence") return container || value.Is(Kind::kUndefined);
-  return {};
+// Tests that look at the kind of a value and not at its content.
+struct KindTestRow {
+  std::string_view name;
+  bool (*holds)(const Value& value);
+};
+
+bool HasItems(const Value& v) {
+  return v.Is(Kind::kString) || v.Is(Kind::kList) || v.Is(Kind::kDict) || v.Is(Kind::kUndefined);
 }
 
-// The operator that a test stands for; empty if the test is no comparison.
-std::string_view OperatorOf(std::string_view name) {
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"eq", "=="}, {"equalto", "=="}, {"ne", "!="}, {"lt", "<"},          {"lessthan", "<"},
-      {"le", "<="}, {"gt", ">"},       {"ge", ">="}, {"greaterthan", ">"}, {"in", "in"}};
-  constexpr std::string_view kOperators[] = {"==", "!=", "<", "<=", ">", ">="};
-  for (const auto& [word, op] : kNames)
-    if (word == name) return op;
-  for (const std::string_view op : kOperators)
-    if (op == name) return op;
-  return {};
+constexpr KindTestRow kKindTests[] = {
+    {"defined", [](const Value& v) { return !v.Is(Kind::kUndefined); }},
+    {"undefined", [](const Value& v) { return v.Is(Kind::kUndefined); }},
+    {"none", [](const Value& v) { return v.Is(Kind::kNone); }},
+    {"string", [](const Value& v) { return v.Is(Kind::kString); }},
+    {"mapping", [](const Value& v) { return v.Is(Kind::kDict); }},
+    {"boolean", [](const Value& v) { return v.Is(Kind::kBool); }},
+    {"true", [](const Value& v) { return v.Is(Kind::kBool) && v.boolean(); }},
+    {"false", [](const Value& v) { return v.Is(Kind::kBool) && !v.boolean(); }},
+    {"integer", [](const Value& v) { return v.Is(Kind::kInt); }},
+    {"float", [](const Value& v) { return v.Is(Kind::kFloat); }},
+    {"number", [](const Value& v) { return v.is_number(); }},
+    {"callable", [](const Value& v) { return v.Is(Kind::kCallable); }},
+    {"iterable", HasItems},
+    {"sequence", HasItems},
+};
+
+const KindTestRow* FindKindTest(std::string_view name) {
+  for (const KindTestRow& row : kKindTests)
+    if (row.name == name) return &row;
+  return nullptr;
 }
 
 // Whether all letters of the text are of one case, and there are any.
@@ -160,43 +171,104 @@ Result<bool> IsSame(const Value& a, const Value& b, Budget* budget) {
   return Equal(a, b, budget);
 }
 
+// Whether the remainder of a division is `rest`.
+Result<bool> LeavesRest(const Value& input, const Value& divisor, int64_t rest, Budget* budget) {
+  LATTE_ASSIGN_OR_RETURN(const Value found, BinaryOperation("%", input, divisor, budget));
+  return found.is_number() && found.number() == static_cast<double>(rest);
+}
+
+// `other` is undefined for a test that takes no argument.
+using ContentTest = Result<bool> (*)(const Value& input, const Value& other, Budget* budget);
+
+struct ContentTestRow {
+  std::string_view name;
+  bool takes_other;
+  ContentTest holds;
+};
+
+template <const char* kOp>
+Result<bool> ComparesBy(const Value& input, const Value& other, Budget* budget) {
+  return Compares(kOp, input, other, budget);
+}
+constexpr char kEq[] = "==";
+constexpr char kNe[] = "!=";
+constexpr char kLt[] = "<";
+constexpr char kLe[] = "<=";
+constexpr char kGt[] = ">";
+constexpr char kGe[] = ">=";
+constexpr char kIn[] = "in";
+
+constexpr ContentTestRow kContentTests[] = {
+    {"filter", false,
+     [](const Value& v, const Value&, Budget*) {
+       return Result<bool>(v.Is(Kind::kString) && IsFilter(v.bytes()));
+     }},
+    {"test", false,
+     [](const Value& v, const Value&, Budget*) {
+       return Result<bool>(v.Is(Kind::kString) && IsTest(v.bytes()));
+     }},
+    {"upper", false,
+     [](const Value& v, const Value&, Budget* budget) { return IsInCase(v, "upper", budget); }},
+    {"lower", false,
+     [](const Value& v, const Value&, Budget* budget) { return IsInCase(v, "lower", budget); }},
+    {"odd", false,
+     [](const Value& v, const Value&, Budget* b) { return LeavesRest(v, Value::Int(2), 1, b); }},
+    {"even", false,
+     [](const Value& v, const Value&, Budget* b) { return LeavesRest(v, Value::Int(2), 0, b); }},
+    {"divisibleby", true,
+     [](const Value& v, const Value& other, Budget* b) { return LeavesRest(v, other, 0, b); }},
+    {"sameas", true, IsSame},
+    {"in", true, ComparesBy<kIn>},
+    {"eq", true, ComparesBy<kEq>},
+    {"equalto", true, ComparesBy<kEq>},
+    {"==", true, ComparesBy<kEq>},
+    {"ne", true, ComparesBy<kNe>},
+    {"!=", true, ComparesBy<kNe>},
+    {"lt", true, ComparesBy<kLt>},
+    {"lessthan", true, ComparesBy<kLt>},
+    {"<", true, ComparesBy<kLt>},
+    {"le", true, ComparesBy<kLe>},
+    {"<=", true, ComparesBy<kLe>},
+    {"gt", true, ComparesBy<kGt>},
+    {"greaterthan", true, ComparesBy<kGt>},
+    {">", true, ComparesBy<kGt>},
+    {"ge", true, ComparesBy<kGe>},
+    {">=", true, ComparesBy<kGe>},
+};
+
+const ContentTestRow* FindContentTest(std::string_view name) {
+  for (const ContentTestRow& row : kContentTests)
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
 }  // namespace
 
 Result<bool> ApplyTest(const std::string& name, const Value& input, const Arguments& arguments,
                        Budget* budget) {
-  LATTE_RETURN_IF_ERROR(budget->Spend(1));
-  if (const std::optional<bool> is = KindTest(name, input)) {
+  LATTE_RETURN_IF_ERROR(SpendArguments(arguments, budget));
+  if (const KindTestRow* const test = FindKindTest(name)) {
     LATTE_RETURN_IF_ERROR(Bind(arguments, {}));
-    return *is;
+    return test->holds(input);
   }
-  if (name == "filter" || name == "test") {
+  const ContentTestRow* const test = FindContentTest(name);
+  if (!test) return Unsupported(fmt::format("the test '{}' is not supported", name));
+  LATTE_RETURN_IF_ERROR(budget->SpendOperand(input));
+  if (!test->takes_other) {
     LATTE_RETURN_IF_ERROR(Bind(arguments, {}));
-    return input.Is(Kind::kString) && (name == "filter" ? IsFilter : IsTest)(input.bytes());
+    return test->holds(input, Value(), budget);
   }
-  if (name == "upper" || name == "lower") {
-    LATTE_RETURN_IF_ERROR(Bind(arguments, {}));
-    return IsInCase(input, name, budget);
-  }
-  if (name == "odd" || name == "even") {
-    LATTE_RETURN_IF_ERROR(Bind(arguments, {}));
-    LATTE_ASSIGN_OR_RETURN(const Value rest, BinaryOperation("%", input, Value::Int(2), budget));
-    return rest.is_number() && rest.number() == (name == "odd" ? 1 : 0);
-  }
-  const std::string_view op = OperatorOf(name);
-  const bool known = !op.empty() || name == "divisibleby" || name == "sameas";
-  if (!known) return Unsupported(fmt::format("the test '{}' is not supported", name));
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"other"}, 1));
-  if (name == "sameas") return IsSame(input, a[0], budget);
-  if (name != "divisibleby") return Compares(op, input, a[0], budget);
-  LATTE_ASSIGN_OR_RETURN(const Value rest, BinaryOperation("%", input, a[0], budget));
-  return rest.is_number() && rest.number() == 0;
+  return test->holds(input, a[0], budget);
 }
 
-bool IsTest(std::string_view name) {
-  constexpr std::string_view kOthers[] = {"filter", "test", "upper", "lower",
-                                          "sameas", "odd",  "even",  "divisibleby"};
-  return KindTest(name, Value()) || !OperatorOf(name).empty() ||
-         std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers);
+bool IsTest(std::string_view name) { return FindKindTest(name) || FindContentTest(name); }
+
+std::vector<std::string_view> TestNames() {
+  std::vector<std::string_view> out;
+  for (const KindTestRow& row : kKindTests) out.push_back(row.name);
+  for (const ContentTestRow& row : kContentTests) out.push_back(row.name);
+  return out;
 }
 
 }  // namespace latte::jinja

@@ -32,9 +32,13 @@ inline bool Given(const Value& value) {
                                   size_t required = 0);
 
 // The same for one argument. Errors: kInvalidArgument for a value of another type; `what` names it.
-[[nodiscard]] Result<std::string> StringArgument(const Value& value, std::string_view what);
+// The text lives as long as the value.
+[[nodiscard]] Result<std::string_view> StringArgument(const Value& value, std::string_view what);
 [[nodiscard]] Result<int64_t> IntegerArgument(const Value& value, int64_t fallback,
                                               std::string_view what);
+
+// For the bytes of the arguments. The functions below begin with it.
+[[nodiscard]] Status SpendArguments(const Arguments& arguments, Budget* budget);
 
 // Errors of all four: kUnsupported for an unknown name; the errors of the called function.
 [[nodiscard]] Result<Value> ApplyFilter(const std::string& name, const Value& input,
@@ -46,6 +50,13 @@ inline bool Given(const Value& value) {
 bool IsFilter(std::string_view name);
 bool IsTest(std::string_view name);
 bool IsMethod(const Value& self, std::string_view name);
+
+// The names in the tables, so that a test can call everything.
+constexpr std::string_view kFunctions[] = {"namespace", "range", "raise_exception", "strftime_now",
+                                           "dict"};
+std::vector<std::string_view> FilterNames();
+std::vector<std::string_view> TestNames();
+std::vector<std::string_view> MethodNames(Kind kind);
 
 // The functions that do not depend on the state of the rendering: range, dict, raise_exception.
 [[nodiscard]] Result<Value> CallFunction(const std::string& name, const Arguments& arguments,

@@ -30,9 +30,10 @@ Result<Value> Evaluator::LoopMember(const Loop& loop, const std::string& name) {
 }
 
 // The loop that the name `loop` means in `node`; null for any other name.
-Evaluator::Loop* Evaluator::LoopOf(const Node& node) const {
-  const bool named = node.kind == NodeKind::kName && node.name == "loop";
-  return named && !Find("loop") ? FindLoop() : nullptr;
+Result<Evaluator::Loop*> Evaluator::LoopOf(const Node& node) {
+  if (node.kind != NodeKind::kName || node.name != "loop") return nullptr;
+  LATTE_ASSIGN_OR_RETURN(const Value* const variable, Find("loop"));
+  return variable ? nullptr : FindLoop();
 }
 
 // `loop` as a value, for inner loops and macros: its members as they are now.
@@ -81,11 +82,13 @@ Result<Arguments> Evaluator::EvaluateArguments(const Node& node) {
 
 Result<Value> Evaluator::EvaluateCall(const Node& node) {
   const Node& target = At(node.kids[0]);
-  if (target.kind == NodeKind::kAttribute && (target.name == "cycle" || target.name == "changed"))
-    if (Loop* const loop = LoopOf(At(target.kids[0]))) {
+  if (target.kind == NodeKind::kAttribute && (target.name == "cycle" || target.name == "changed")) {
+    LATTE_ASSIGN_OR_RETURN(Loop* const loop, LoopOf(At(target.kids[0])));
+    if (loop) {
       LATTE_ASSIGN_OR_RETURN(const Arguments values, EvaluateArguments(node));
       return LoopFunction(*loop, target.name, values);
     }
+  }
   LATTE_ASSIGN_OR_RETURN(const Value callee, Evaluate(node.kids[0]));
   if (callee.Is(Kind::kUndefined)) return InvalidArgument(callee.undefined());
   if (!callee.Is(Kind::kCallable))
@@ -121,8 +124,10 @@ Result<Value> Evaluator::CallMacro(const Callable& callable, const Arguments& ar
         fmt::format("macro '{}' takes at most {} arguments", macro.name, macro.names.size()));
   std::vector<const Value*> given(macro.names.size());
   const Value* caller = nullptr;  // of a call block; a macro need not declare it
+  LATTE_RETURN_IF_ERROR(budget_.Spend(std::ssize(macro.names)));
   for (size_t i = 0; i < arguments.positional.size(); ++i) given[i] = &arguments.positional[i];
   for (const auto& [name, value] : arguments.named) {
+    LATTE_RETURN_IF_ERROR(budget_.SpendNames(macro.names.size(), name.size()));
     size_t i = 0;
     while (i < macro.names.size() && macro.names[i] != name) ++i;
     if (i == macro.names.size() && name == "caller" && !caller) {
@@ -135,28 +140,34 @@ Result<Value> Evaluator::CallMacro(const Callable& callable, const Arguments& ar
   }
   const int outer = current_;
   Push(callable.scope, nullptr);
-  if (caller) Assign("caller", *caller);
-  const size_t first_default = macro.names.size() - (macro.kids.size() - 1);
-  Result<Text> text = Text();
-  for (size_t i = 0; i < macro.names.size() && text; ++i) {
-    if (given[i]) {
-      Assign(macro.names[i], *given[i]);
-    } else if (i < first_default) {
-      Assign(macro.names[i],
-             Value::MakeUndefined(fmt::format("'{}' is undefined", macro.names[i])));
-    } else if (Result<Value> value = Evaluate(macro.kids[1 + i - first_default]); value) {
-      Assign(macro.names[i], *std::move(value));
-    } else {
-      text = tl::unexpected(std::move(value).error());
-    }
-  }
-  if (text) text = Capture(macro.kids[0]);
+  Status bound = BindParameters(macro, given, caller);
+  Result<Text> text =
+      bound ? Capture(macro.kids[0]) : tl::unexpected<Error>(std::move(bound).error());
   Pop(outer);
   LATTE_RETURN_IF_ERROR(text);
   return Value::String(*std::move(text));
 }
 
+Status Evaluator::BindParameters(const Node& macro, const std::vector<const Value*>& given,
+                                 const Value* caller) {
+  if (caller) LATTE_RETURN_IF_ERROR(Assign("caller", *caller));
+  const size_t first_default = macro.names.size() - (macro.kids.size() - 1);
+  for (size_t i = 0; i < macro.names.size(); ++i) {
+    Value value;
+    if (given[i]) {
+      value = *given[i];
+    } else if (i < first_default) {
+      value = Value::MakeUndefined(fmt::format("'{}' is undefined", macro.names[i]));
+    } else {
+      LATTE_ASSIGN_OR_RETURN(value, Evaluate(macro.kids[1 + i - first_default]));
+    }
+    LATTE_RETURN_IF_ERROR(Assign(macro.names[i], std::move(value)));
+  }
+  return {};
+}
+
 Result<Value> Evaluator::CallBuiltin(const std::string& name, const Arguments& arguments) {
+  LATTE_RETURN_IF_ERROR(SpendArguments(arguments, &budget_));
   if (name == "namespace") return MakeNamespace(arguments);
   if (name == "strftime_now") return StrftimeNow(arguments);
   return CallFunction(name, arguments, &budget_);
@@ -168,10 +179,15 @@ Result<Value> Evaluator::MakeNamespace(const Arguments& arguments) {
   if (arguments.positional.size() > 1 ||
       (arguments.positional.size() == 1 && !arguments.positional[0].Is(Kind::kDict)))
     return InvalidArgument("namespace() takes named values, or one dict");
-  if (!arguments.positional.empty())
-    for (const Dict::Entry& entry : arguments.positional[0].dict().entries)
-      if (entry.key.Is(Kind::kString))  // no other key can be the name of a member
-        ns.members.emplace_back(entry.key.bytes(), entry.value);
+  if (!arguments.positional.empty()) {
+    for (const Dict::Entry& entry : arguments.positional[0].dict().entries) {
+      if (!entry.key.Is(Kind::kString)) continue;  // no other key can be the name of a member
+      LATTE_RETURN_IF_ERROR(budget_.Spend(1, 64));
+      LATTE_RETURN_IF_ERROR(budget_.SpendString(entry.key.text().size()));
+      ns.members.emplace_back(entry.key.bytes(), entry.value);
+    }
+  }
+  LATTE_RETURN_IF_ERROR(budget_.Spend(0, 64 * std::ssize(arguments.named)));
   ns.members.insert(ns.members.end(), arguments.named.begin(), arguments.named.end());
   namespaces_.push_back(std::move(ns));
   return Value::Wrap(&namespaces_.back());

@@ -10,9 +10,6 @@
 namespace latte::jinja {
 namespace {
 
-constexpr std::string_view kFunctions[] = {"namespace", "range", "raise_exception", "strftime_now",
-                                           "dict"};
-
 bool IsPrintedFilter(const Node& node) {
   return node.kids.size() == 1 && (node.name == "safe" || node.name == "escape" ||
                                    node.name == "e" || node.name == "forceescape");
@@ -24,8 +21,11 @@ Result<Value> Evaluator::Evaluate(int id) {
   const Node& node = At(id);
   LATTE_RETURN_IF_ERROR(budget_.Spend(1));
   if (!stack_.Left()) return Locate(node, Error{Code::kExhausted, "calls nest too deeply"});
+  const int64_t bytes_before = budget_.bytes();
   Result<Value> value = EvaluateNode(node);
   if (!value) return Locate(node, std::move(value).error());
+  if (Status spent = budget_.SpendMade(*value, bytes_before); !spent)
+    return Locate(node, std::move(spent).error());
   return value;
 }
 
@@ -41,6 +41,7 @@ Result<Text> Evaluator::Printed(int id) {
     return chosen < 0 ? Result<Text>(Text()) : Printed(chosen);
   }
   LATTE_ASSIGN_OR_RETURN(const Value value, Evaluate(id));
+  LATTE_RETURN_IF_ERROR(budget_.SpendOperand(value));
   Result<Text> text = Str(value, &budget_);
   if (!text) return Locate(node, std::move(text).error());
   return text;
@@ -48,18 +49,24 @@ Result<Text> Evaluator::Printed(int id) {
 
 Result<Text> Evaluator::PrintedFilter(const Node& node) {
   if (!stack_.Left()) return Locate(node, Error{Code::kExhausted, "calls nest too deeply"});
-  LATTE_ASSIGN_OR_RETURN(const Text text, Printed(node.kids[0]));
+  LATTE_ASSIGN_OR_RETURN(Text text, Printed(node.kids[0]));
   const Node& input = At(node.kids[0]);
   const bool marked = input.kind == NodeKind::kFilter && IsPrintedFilter(input);
   if (node.name == "safe" || (marked && node.name != "forceescape")) return text;
   constexpr std::pair<char, std::string_view> kEscapes[] = {
       {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'\'', "&#39;"}, {'"', "&#34;"}};
+  LATTE_RETURN_IF_ERROR(budget_.Spend(static_cast<int64_t>(text.size()) / 16));
   size_t size = text.size();
-  for (const char c : text.bytes())
-    for (const auto& [from, to] : kEscapes) size += c == from ? to.size() - 1 : 0;
-  if (Status spent = budget_.SpendString(size); !spent)
+  size_t runs = text.runs().size();
+  for (const char c : text.bytes()) {
+    for (const auto& [from, to] : kEscapes) {
+      if (c != from) continue;
+      size += to.size() - 1;
+      runs += 2;
+    }
+  }
+  if (Status spent = budget_.SpendString(size, runs); !spent)
     return Locate(node, std::move(spent).error());
-  LATTE_RETURN_IF_ERROR(budget_.Spend(static_cast<int64_t>(size) / 16));
   Text out;
   for (size_t i = 0; i < text.size(); ++i) {
     const auto* const found =
@@ -100,7 +107,8 @@ Result<Value> Evaluator::EvaluateNode(const Node& node) {
       if (node.name == "~") {
         LATTE_ASSIGN_OR_RETURN(Text out, Printed(node.kids[0]));
         LATTE_ASSIGN_OR_RETURN(const Text tail, Printed(node.kids[1]));
-        LATTE_RETURN_IF_ERROR(budget_.SpendString(out.size() + tail.size()));
+        LATTE_RETURN_IF_ERROR(
+            budget_.SpendString(out.size() + tail.size(), out.runs().size() + tail.runs().size()));
         out.Append(tail);
         return Value::String(std::move(out));
       }
@@ -139,8 +147,10 @@ Result<Value> Evaluator::EvaluateNode(const Node& node) {
 }
 
 Result<Value> Evaluator::EvaluateName(const Node& node) {
-  if (const Value* value = Find(node.name)) return *value;
-  if (const Loop* const loop = LoopOf(node)) return LoopValue(*loop);
+  LATTE_ASSIGN_OR_RETURN(const Value* const value, Find(node.name));
+  if (value) return *value;
+  LATTE_ASSIGN_OR_RETURN(const Loop* const loop, LoopOf(node));
+  if (loop) return LoopValue(*loop);
   for (const std::string_view function : kFunctions) {
     if (function != node.name) continue;
     Callable callable;
@@ -170,6 +180,7 @@ Result<Value> Evaluator::EvaluateDict(const Node& node) {
       return Unsupported(fmt::format("a key of type '{}' is not supported", TypeName(key)));
     entries.emplace_back(key, std::move(value));
   }
+  LATTE_RETURN_IF_ERROR(SpendKeys(entries, &budget_));
   return MakeDict(std::move(entries));
 }
 
@@ -199,10 +210,10 @@ Result<Value> Evaluator::EvaluateConditional(const Node& node) {
 }
 
 Result<Value> Evaluator::EvaluateAttribute(const Node& node) {
-  if (const Loop* const loop = LoopOf(At(node.kids[0])))
-    if (node.kind == NodeKind::kAttribute) return LoopMember(*loop, node.name);
+  LATTE_ASSIGN_OR_RETURN(const Loop* const loop, LoopOf(At(node.kids[0])));
+  if (loop && node.kind == NodeKind::kAttribute) return LoopMember(*loop, node.name);
   LATTE_ASSIGN_OR_RETURN(const Value object, Evaluate(node.kids[0]));
-  if (node.kind == NodeKind::kAttribute) return GetAttribute(object, node.name);
+  if (node.kind == NodeKind::kAttribute) return GetAttribute(object, node.name, &budget_);
   LATTE_ASSIGN_OR_RETURN(const Value index, Evaluate(node.kids[1]));
   return GetItem(object, index, &budget_);
 }

@@ -48,6 +48,7 @@ Result<Value> MakeDictOf(const Arguments& arguments, Budget* budget) {
   for (const auto& [key, value] : arguments.named) entries.emplace_back(Text(key, true), value);
   const auto count = static_cast<int64_t>(entries.size());
   LATTE_RETURN_IF_ERROR(budget->Spend(count, 160 * count));
+  LATTE_RETURN_IF_ERROR(SpendKeys(entries, budget));
   return MakeDict(std::move(entries));
 }
 
@@ -58,7 +59,7 @@ Result<Value> CallFunction(const std::string& name, const Arguments& arguments, 
   if (name == "raise_exception") {
     LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"message"}, 1));
     LATTE_ASSIGN_OR_RETURN(const Text text, Str(a[0], budget));
-    return InvalidArgument("the template refuses these messages: " + text.bytes());
+    return InvalidArgument("the template refuses these messages: " + CutMessage(text.bytes()));
   }
   if (name != "dict") return Unsupported(fmt::format("the function '{}' is not supported", name));
   return MakeDictOf(arguments, budget);

@@ -25,14 +25,18 @@ Result<Text> Evaluator::Run() {
 tl::unexpected<Error> Evaluator::Locate(const Node& node, Error error) const {
   // The innermost failed node has already added its position.
   if (!error.message.starts_with("chat template, "))
-    error.message = Where(ast_.source, node.offset) + error.message;
+    error.message = Where(ast_.source, node.offset) + CutMessage(error.message);
   return tl::unexpected<Error>(std::move(error));
 }
 
-const Value* Evaluator::Find(std::string_view name) const {
-  for (int i = current_; i >= 0; i = scopes_[static_cast<size_t>(i)].parent)
-    for (const auto& [key, value] : scopes_[static_cast<size_t>(i)].variables)
+// Null if there is none.
+Result<const Value*> Evaluator::Find(std::string_view name) {
+  for (int i = current_; i >= 0; i = scopes_[static_cast<size_t>(i)].parent) {
+    const auto& variables = scopes_[static_cast<size_t>(i)].variables;
+    LATTE_RETURN_IF_ERROR(budget_.SpendNames(variables.size(), name.size()));
+    for (const auto& [key, value] : variables)
       if (key == name) return &value;
+  }
   return variables_.Find(name);
 }
 
@@ -42,14 +46,16 @@ Evaluator::Loop* Evaluator::FindLoop() const {
   return nullptr;
 }
 
-void Evaluator::Assign(const std::string& name, Value value) {
+Status Evaluator::Assign(const std::string& name, Value value) {
   auto& variables = scopes_[static_cast<size_t>(current_)].variables;
+  LATTE_RETURN_IF_ERROR(budget_.SpendNames(variables.size(), name.size()));
   for (auto& [key, old] : variables) {
     if (key != name) continue;
     old = std::move(value);
-    return;
+    return {};
   }
   variables.emplace_back(name, std::move(value));
+  return {};
 }
 
 void Evaluator::Push(int parent, Loop* loop) {
@@ -63,10 +69,10 @@ void Evaluator::Pop(int current) {
 }
 
 Status Evaluator::Emit(const Text& text) {
-  const size_t size = out_->size() + text.size();
-  if (size > static_cast<size_t>(options_.limits.string_bytes)) return budget_.SpendString(size);
+  LATTE_RETURN_IF_ERROR(budget_.SpendAppended(out_->size(), out_->size() + text.size()));
+  LATTE_RETURN_IF_ERROR(budget_.SpendRuns(text.runs().size()));
   out_->Append(text);
-  return budget_.Spend(1, static_cast<int64_t>(text.size()));
+  return {};
 }
 
 Result<Text> Evaluator::Capture(int block) {
@@ -121,7 +127,7 @@ Result<Evaluator::Flow> Evaluator::ExecuteNode(const Node& node) {
       LATTE_RETURN_IF_ERROR(ExecuteSetAttribute(node));
       return Flow::kNext;
     case NodeKind::kMacro:
-      Assign(node.name, MakeMacro(node));
+      LATTE_RETURN_IF_ERROR(Assign(node.name, MakeMacro(node)));
       return Flow::kNext;
     case NodeKind::kBreak:
       return Flow::kBreak;
@@ -149,14 +155,11 @@ Result<Evaluator::Flow> Evaluator::ExecuteIf(const Node& node) {
 }
 
 Status Evaluator::BindTargets(const std::vector<std::string>& names, const Value& value) {
-  if (names.size() == 1) {
-    Assign(names[0], value);
-    return {};
-  }
+  if (names.size() == 1) return Assign(names[0], value);
   LATTE_ASSIGN_OR_RETURN(const std::vector<Value> items, Items(value, &budget_));
   if (items.size() != names.size())
     return InvalidArgument(fmt::format("{} values for {} variables", items.size(), names.size()));
-  for (size_t i = 0; i < names.size(); ++i) Assign(names[i], items[i]);
+  for (size_t i = 0; i < names.size(); ++i) LATTE_RETURN_IF_ERROR(Assign(names[i], items[i]));
   return {};
 }
 
@@ -206,17 +209,19 @@ Status Evaluator::ExecuteSet(const Node& node) {
 
 Status Evaluator::ExecuteSetAttribute(const Node& node) {
   LATTE_ASSIGN_OR_RETURN(Value value, Evaluate(node.kids[0]));
-  const Value* const target = Find(node.name);
+  LATTE_ASSIGN_OR_RETURN(const Value* const target, Find(node.name));
   if (!target || !target->Is(Kind::kNamespace))
     return InvalidArgument(fmt::format("'{}' is no namespace, so '{}.{}' cannot be set", node.name,
                                        node.name, node.names[0]));
-  for (auto& [key, old] : target->ns()->members) {
+  auto& members = target->ns()->members;
+  LATTE_RETURN_IF_ERROR(budget_.SpendNames(members.size(), node.names[0].size()));
+  for (auto& [key, old] : members) {
     if (key != node.names[0]) continue;
     old = std::move(value);
     return {};
   }
-  LATTE_RETURN_IF_ERROR(budget_.Spend(1, 64));
-  target->ns()->members.emplace_back(node.names[0], std::move(value));
+  LATTE_RETURN_IF_ERROR(budget_.Spend(1, 64 + std::ssize(node.names[0])));
+  members.emplace_back(node.names[0], std::move(value));
   return {};
 }
 
@@ -229,8 +234,11 @@ Result<Evaluator::Flow> Evaluator::ExecuteWith(const Node& node) {
   }
   const int outer = current_;
   Push(outer, nullptr);
-  for (size_t i = 0; i < values.size(); ++i) Assign(node.names[i], std::move(values[i]));
-  Result<Flow> flow = Execute(node.kids[0]);
+  Status assigned;
+  for (size_t i = 0; i < values.size() && assigned; ++i)
+    assigned = Assign(node.names[i], std::move(values[i]));
+  Result<Flow> flow =
+      assigned ? Execute(node.kids[0]) : tl::unexpected(std::move(assigned).error());
   Pop(outer);
   return flow;
 }

@@ -67,6 +67,8 @@ class Evaluator {
   Result<Value> EvaluateSlice(const Node& node);
   Result<Value> EvaluateCall(const Node& node);
   Result<Value> CallMacro(const Callable& callable, const Arguments& arguments);
+  Status BindParameters(const Node& macro, const std::vector<const Value*>& given,
+                        const Value* caller);
   Result<Value> CallBuiltin(const std::string& name, const Arguments& arguments);
   Result<Value> MakeNamespace(const Arguments& arguments);
   Result<Value> StrftimeNow(const Arguments& arguments);
@@ -74,14 +76,14 @@ class Evaluator {
   Result<Value> LoopMember(const Loop& loop, const std::string& name);
   Result<Value> LoopFunction(Loop& loop, const std::string& name, const Arguments& arguments);
   Result<Value> LoopValue(const Loop& loop);
-  Loop* LoopOf(const Node& node) const;
+  Result<Loop*> LoopOf(const Node& node);
   Value MakeMacro(const Node& node) const;
 
   // Scopes.
   const Node& At(int id) const { return ast_.nodes[static_cast<size_t>(id)]; }
-  const Value* Find(std::string_view name) const;
+  Result<const Value*> Find(std::string_view name);
   Loop* FindLoop() const;
-  void Assign(const std::string& name, Value value);
+  Status Assign(const std::string& name, Value value);
   void Push(int parent, Loop* loop);
   void Pop(int current);
   tl::unexpected<Error> Locate(const Node& node, Error error) const;

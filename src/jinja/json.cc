@@ -178,10 +178,16 @@ class JsonParser {
   int64_t values_ = 0;
 };
 
-void AppendQuoted(std::string_view text, bool ensure_ascii, std::string* out) {
+// The rest of "\u1234".
+void AppendUnit(uint32_t unit, std::string* out) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  *out += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) *out += kDigits[(unit >> shift) & 0xF];
+}
+
+void AppendEscaped(std::string_view text, bool ensure_ascii, std::string* out) {
   constexpr std::string_view kFrom = "\"\\\n\r\t\f\b";
   constexpr std::string_view kTo = "\"\\nrtfb";
-  *out += '"';
   for (size_t i = 0; i < text.size();) {
     const Utf8Step step = DecodeUtf8(text.substr(i));
     const char32_t c = step.code_point;
@@ -190,15 +196,15 @@ void AppendQuoted(std::string_view text, bool ensure_ascii, std::string* out) {
       *out += '\\';
       *out += kTo[which];
     } else if (c >= 0x10000 && ensure_ascii) {
-      *out += fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0 + (c >> 10), 0xDC00 + (c & 0x3FF));
+      AppendUnit(0xD7C0 + (c >> 10), out);
+      AppendUnit(0xDC00 + (c & 0x3FF), out);
     } else if (c < 0x20 || (c > 0x7E && ensure_ascii)) {
-      *out += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
+      AppendUnit(c, out);
     } else {
       out->append(text.substr(i, static_cast<size_t>(step.bytes)));
     }
     i += static_cast<size_t>(step.bytes);
   }
-  *out += '"';
 }
 
 // The depth of values bounds the recursion.
@@ -223,7 +229,7 @@ class JsonWriter {
         *out_ += FloatText(value.number());
         break;
       case Kind::kString:
-        AppendQuoted(value.bytes(), style_.ensure_ascii, out_);
+        LATTE_RETURN_IF_ERROR(Quote(value.bytes()));
         break;
       case Kind::kList:
         return WriteList(value.list(), level);
@@ -243,10 +249,26 @@ class JsonWriter {
     return std::isinf(value) ? value < 0 ? "-Infinity" : "Infinity" : FloatRepr(value);
   }
 
-  void NewLine(int level) {
-    if (!style_.pretty) return;
+  Status Quote(std::string_view text) {
+    *out_ += '"';
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = PartEnd(text, begin);
+      LATTE_RETURN_IF_ERROR(budget_->CheckString(out_->size()));
+      LATTE_RETURN_IF_ERROR(budget_->Spend(static_cast<int64_t>(end - begin) / 16));
+      AppendEscaped(text.substr(begin, end - begin), style_.ensure_ascii, out_);
+      begin = end;
+    }
+    *out_ += '"';
+    return {};
+  }
+
+  Status NewLine(int level) {
+    if (!style_.pretty) return {};
+    const size_t size = 1 + static_cast<size_t>(level) * style_.indent.size();
+    LATTE_RETURN_IF_ERROR(budget_->SpendAppended(out_->size(), out_->size() + size));
     *out_ += '\n';
     for (int i = 0; i < level; ++i) *out_ += style_.indent;
+    return {};
   }
 
   Status WriteList(const List& list, int level) {
@@ -260,17 +282,17 @@ class JsonWriter {
       if (open) *out_ += open;
       if (!open) *out_ += style_.item_separator;
       open = 0;
-      NewLine(level + 1);
       LATTE_RETURN_IF_ERROR(Spend(before));
+      LATTE_RETURN_IF_ERROR(NewLine(level + 1));
       LATTE_RETURN_IF_ERROR(Write(item, level + 1));
     }
-    NewLine(level);
+    LATTE_RETURN_IF_ERROR(NewLine(level));
     *out_ += ']';
     return {};
   }
 
   // JSON's keys are strings: numbers and None become the text that they have as values.
-  void WriteKey(const Value& key) {
+  Status WriteKey(const Value& key) {
     std::string text;
     if (key.Is(Kind::kNone))
       text = "null";
@@ -280,7 +302,7 @@ class JsonWriter {
       text = FloatText(key.number());
     else if (key.Is(Kind::kInt))
       text = std::to_string(key.integer());
-    AppendQuoted(key.Is(Kind::kString) ? key.bytes() : text, style_.ensure_ascii, out_);
+    return Quote(key.Is(Kind::kString) ? key.bytes() : text);
   }
 
   Status WriteDict(const Dict& dict, int level) {
@@ -300,13 +322,15 @@ class JsonWriter {
       if (open) *out_ += open;
       if (!open) *out_ += style_.item_separator;
       open = 0;
-      NewLine(level + 1);
-      WriteKey(entry.key);
-      *out_ += style_.key_separator;
       LATTE_RETURN_IF_ERROR(Spend(before));
+      LATTE_RETURN_IF_ERROR(NewLine(level + 1));
+      const size_t before_key = out_->size();
+      LATTE_RETURN_IF_ERROR(WriteKey(entry.key));
+      *out_ += style_.key_separator;
+      LATTE_RETURN_IF_ERROR(Spend(before_key));
       LATTE_RETURN_IF_ERROR(Write(entry.value, level + 1));
     }
-    NewLine(level);
+    LATTE_RETURN_IF_ERROR(NewLine(level));
     *out_ += '}';
     return {};
   }

@@ -2,6 +2,7 @@
 #include "src/jinja/methods.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -125,11 +126,14 @@ constexpr MethodRow kContainerMethods[] = {
     {Kind::kDict, "values", DictParts}, {Kind::kDict, "copy", Copy},
 };
 
+std::array<std::span<const MethodRow>, 2> MethodTables() {
+  return {TextMethods(), std::span<const MethodRow>(kContainerMethods)};
+}
+
 const MethodRow* FindMethod(const Value& self, std::string_view name) {
   const bool tuple = self.Is(Kind::kList) && self.list().tuple;
   if (tuple && (name == "append" || name == "pop" || name == "copy")) return nullptr;
-  for (const std::span<const MethodRow> table :
-       {TextMethods(), std::span<const MethodRow>(kContainerMethods)})
+  for (const std::span<const MethodRow> table : MethodTables())
     for (const MethodRow& row : table)
       if (row.kind == self.kind() && row.name == name) return &row;
   return nullptr;
@@ -141,8 +145,18 @@ bool IsMethod(const Value& self, std::string_view name) {
   return FindMethod(self, name) != nullptr;
 }
 
+std::vector<std::string_view> MethodNames(Kind kind) {
+  std::vector<std::string_view> out;
+  for (const std::span<const MethodRow> table : MethodTables())
+    for (const MethodRow& row : table)
+      if (row.kind == kind) out.push_back(row.name);
+  return out;
+}
+
 Result<Value> CallMethod(const Value& self, const std::string& name, const Arguments& arguments,
                          Budget* budget) {
+  LATTE_RETURN_IF_ERROR(SpendArguments(arguments, budget));
+  LATTE_RETURN_IF_ERROR(budget->SpendOperand(self));
   return FindMethod(self, name)->method(self, name, arguments, budget);
 }
 

@@ -18,15 +18,16 @@ Result<Value> Repeat(const Value& what, int64_t times, Budget* budget) {
   times = std::max<int64_t>(times, 0);
   const bool is_text = what.Is(Kind::kString);
   const size_t unit = is_text ? what.text().size() : what.list().items.size();
-  // Checks each factor alone, so the product cannot overflow.
+  // Checks each factor alone, so no product can overflow.
   const int64_t most = budget->limits().string_bytes / (is_text ? 1 : kElement);
   if (unit > 0 && times > most / static_cast<int64_t>(unit))
     return Exhausted(fmt::format("{} copies of {} {} are too many", times, unit,
                                  is_text ? "bytes" : "elements"));
   const int64_t size = static_cast<int64_t>(unit) * (unit > 0 ? times : 0);
-  LATTE_RETURN_IF_ERROR(
-      budget->Spend(1 + (is_text ? size / 64 : size), size * (is_text ? 1 : kElement)));
   if (is_text) {
+    LATTE_RETURN_IF_ERROR(
+        budget->SpendString(static_cast<size_t>(size),
+                            what.text().runs().size() * static_cast<size_t>(unit > 0 ? times : 0)));
     // Copies by doubling: a single character would otherwise take one step per byte.
     Text out;
     Text copies = what.text();
@@ -37,6 +38,7 @@ Result<Value> Repeat(const Value& what, int64_t times, Budget* budget) {
     }
     return Value::String(std::move(out));
   }
+  LATTE_RETURN_IF_ERROR(budget->Spend(1 + size, size * kElement));
   std::vector<Value> items;
   for (int64_t i = 0; unit > 0 && i < times; ++i)
     items.insert(items.end(), what.list().items.begin(), what.list().items.end());
@@ -45,7 +47,8 @@ Result<Value> Repeat(const Value& what, int64_t times, Budget* budget) {
 
 Result<Value> Add(const Value& a, const Value& b, Budget* budget) {
   if (a.Is(Kind::kString)) {
-    LATTE_RETURN_IF_ERROR(budget->SpendString(a.text().size() + b.text().size()));
+    LATTE_RETURN_IF_ERROR(budget->SpendString(a.text().size() + b.text().size(),
+                                              a.text().runs().size() + b.text().runs().size()));
     Text out = a.text();
     out.Append(b.text());
     return Value::String(std::move(out));
@@ -92,12 +95,40 @@ void ForEachIndex(const Range& range, F f) {
     f(static_cast<size_t>(i));
 }
 
+Result<Value> SliceText(const Text& text, const Range& range, Budget* budget) {
+  const std::string_view bytes = text.bytes();
+  const bool up = range.step > 0;
+  if (up ? range.start >= range.stop : range.start <= range.stop) return Value::String("");
+  size_t at = CodePointOffset(bytes, range.start);
+  if (range.step == 1) {
+    const size_t size = CodePointOffset(bytes.substr(at), range.stop - range.start);
+    LATTE_RETURN_IF_ERROR(budget->SpendString(size));
+    return Value::String(text.Slice(at, at + size));
+  }
+  LATTE_RETURN_IF_ERROR(budget->SpendString(text.size(), text.runs().size()));
+  LATTE_RETURN_IF_ERROR(budget->Spend(static_cast<int64_t>(text.size()) / 8));
+  Text out;
+  ForEachIndex(range, [&](size_t) {
+    out.AppendRange(text, at, NextCodePoint(bytes, at));
+    for (int64_t i = 0; i < std::abs(range.step) && (up ? at < bytes.size() : at > 0); ++i)
+      at = up ? NextCodePoint(bytes, at) : PreviousCodePoint(bytes, at);
+  });
+  return Value::String(std::move(out));
+}
+
+Status UndefinedOperand(const Value& value) {
+  if (value.Is(Kind::kUndefined)) return InvalidArgument(value.undefined());
+  return {};
+}
+
 }  // namespace
 
 Result<Value> BinaryOperation(std::string_view op, const Value& a, const Value& b, Budget* budget) {
+  LATTE_RETURN_IF_ERROR(budget->SpendOperand(a));
+  LATTE_RETURN_IF_ERROR(budget->SpendOperand(b));
   if (op == "%" && a.Is(Kind::kString)) return FormatPercent(a.text(), b, budget);
-  for (const Value* v : {&a, &b})
-    if (v->Is(Kind::kUndefined)) return InvalidArgument(v->undefined());
+  LATTE_RETURN_IF_ERROR(UndefinedOperand(a));
+  LATTE_RETURN_IF_ERROR(UndefinedOperand(b));
   if (a.is_number() && b.is_number()) return Arithmetic(op, a, b);
   if (op == "*" && IsSequence(a) && b.is_integer()) return Repeat(a, b.integer(), budget);
   if (op == "*" && IsSequence(b) && a.is_integer()) return Repeat(b, a.integer(), budget);
@@ -142,14 +173,16 @@ Result<bool> Contains(const Value& container, const Value& item, Budget* budget)
     case Kind::kDict:
       if (item.Is(Kind::kList) || item.Is(Kind::kDict))
         return InvalidArgument(fmt::format("a '{}' cannot be a key", TypeName(item)));
+      LATTE_RETURN_IF_ERROR(budget->SpendOperand(item));
       return container.dict().Find(item) != nullptr;
     default:
       return InvalidArgument(fmt::format("'in' cannot look into '{}'", TypeName(container)));
   }
 }
 
-Result<Value> GetAttribute(const Value& object, const std::string& name) {
-  if (object.Is(Kind::kUndefined)) return InvalidArgument(object.undefined());
+Result<Value> GetAttribute(const Value& object, const std::string& name, Budget* budget) {
+  LATTE_RETURN_IF_ERROR(UndefinedOperand(object));
+  LATTE_RETURN_IF_ERROR(budget->SpendPass(name.size()));
   if (IsMethod(object, name)) {
     auto method = std::make_shared<Callable>();
     method->type = Callable::Type::kMethod;
@@ -160,6 +193,7 @@ Result<Value> GetAttribute(const Value& object, const std::string& name) {
   if (object.Is(Kind::kDict)) {
     if (const Value* value = object.dict().Find(name)) return *value;
   } else if (object.Is(Kind::kNamespace)) {
+    LATTE_RETURN_IF_ERROR(budget->SpendNames(object.ns()->members.size(), name.size()));
     for (const auto& [key, value] : object.ns()->members)
       if (key == name) return value;
   } else if (object.Is(Kind::kList) && object.list().group) {
@@ -170,11 +204,12 @@ Result<Value> GetAttribute(const Value& object, const std::string& name) {
 }
 
 Result<Value> GetItem(const Value& object, const Value& index, Budget* budget) {
-  if (object.Is(Kind::kUndefined)) return InvalidArgument(object.undefined());
-  if (index.Is(Kind::kUndefined)) return InvalidArgument(index.undefined());
+  LATTE_RETURN_IF_ERROR(UndefinedOperand(object));
+  LATTE_RETURN_IF_ERROR(UndefinedOperand(index));
+  LATTE_RETURN_IF_ERROR(budget->SpendOperand(index));
   if (object.Is(Kind::kDict))
     if (const Value* value = object.dict().Find(index)) return *value;
-  if (index.Is(Kind::kString)) return GetAttribute(object, index.bytes());
+  if (index.Is(Kind::kString)) return GetAttribute(object, index.bytes(), budget);
   if (!IsSequence(object) || !index.is_integer())
     return Value::MakeUndefined(fmt::format("'{} object' has no such element", TypeName(object)));
   LATTE_ASSIGN_OR_RETURN(const int64_t size, Length(object, budget));
@@ -188,7 +223,7 @@ Result<Value> GetItem(const Value& object, const Value& index, Budget* budget) {
 
 Result<Value> GetSlice(const Value& object, const Value& start, const Value& stop,
                        const Value& step, Budget* budget) {
-  if (object.Is(Kind::kUndefined)) return InvalidArgument(object.undefined());
+  LATTE_RETURN_IF_ERROR(UndefinedOperand(object));
   if (!IsSequence(object))
     return InvalidArgument(fmt::format("'{}' cannot be sliced", TypeName(object)));
   LATTE_ASSIGN_OR_RETURN(const int64_t size, Length(object, budget));
@@ -199,18 +234,7 @@ Result<Value> GetSlice(const Value& object, const Value& start, const Value& sto
     ForEachIndex(range, [&](size_t i) { items.push_back(object.list().items[i]); });
     return MakeList(std::move(items), object.list().tuple);
   }
-  const Text& text = object.text();
-  LATTE_RETURN_IF_ERROR(budget->SpendString(text.size()));
-  LATTE_RETURN_IF_ERROR(budget->Spend(size / 8));
-  const std::vector<size_t> offsets = CodePointOffsets(text.bytes());
-  Text out;
-  if (range.step == 1 && range.start < range.stop) {
-    out = text.Slice(offsets[static_cast<size_t>(range.start)],
-                     offsets[static_cast<size_t>(range.stop)]);
-  } else {
-    ForEachIndex(range, [&](size_t i) { out.AppendRange(text, offsets[i], offsets[i + 1]); });
-  }
-  return Value::String(std::move(out));
+  return SliceText(object.text(), range, budget);
 }
 
 Result<int64_t> Length(const Value& value, Budget* budget) {

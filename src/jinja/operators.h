@@ -10,13 +10,16 @@
 
 namespace latte::jinja {
 
-// `op` is one of + - * / // % **.
+constexpr std::string_view kBinaryOperators[] = {"+", "-", "*", "/", "//", "%", "**"};
+constexpr std::string_view kComparisons[] = {"==", "!=", "<", "<=", ">", ">="};
+
+// `op` is one of kBinaryOperators.
 // Errors: kInvalidArgument for operands of the wrong kind, overflow and division by zero;
 // kExhausted.
 [[nodiscard]] Result<Value> BinaryOperation(std::string_view op, const Value& a, const Value& b,
                                             Budget* budget);
 
-// `op` is one of == != < <= > >= in, not in.
+// `op` is one of kComparisons, "in" or "not in".
 // Errors: kInvalidArgument for operands that have no order or no members; kExhausted.
 [[nodiscard]] Result<bool> Compares(std::string_view op, const Value& a, const Value& b,
                                     Budget* budget);
@@ -25,7 +28,8 @@ namespace latte::jinja {
 
 // Undefined if the object has no such attribute or item.
 // Errors: kInvalidArgument if the object is undefined.
-[[nodiscard]] Result<Value> GetAttribute(const Value& object, const std::string& name);
+[[nodiscard]] Result<Value> GetAttribute(const Value& object, const std::string& name,
+                                         Budget* budget);
 [[nodiscard]] Result<Value> GetItem(const Value& object, const Value& index, Budget* budget);
 
 // The bounds may be None.

@@ -22,11 +22,24 @@ bool IsPrintable(char32_t c) {
                       [c](auto range) { return c >= range.first && c <= range.second; });
 }
 
-void AppendRepr(std::string_view text, std::string* out) {
+void AppendEscape(uint32_t c, std::string* out) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  *out += c < 0x100 ? "\\x" : c < 0x10000 ? "\\u" : "\\U";
+  for (int shift = c < 0x100 ? 4 : c < 0x10000 ? 12 : 28; shift >= 0; shift -= 4)
+    *out += kDigits[(c >> shift) & 0xF];
+}
+
+Status AppendRepr(std::string_view text, Budget* budget, std::string* out) {
   const bool single = text.find('\'') == std::string_view::npos;
   const char quote = single || text.find('"') != std::string_view::npos ? '\'' : '"';
   *out += quote;
+  size_t paid = 0;
   for (size_t i = 0; i < text.size();) {
+    if (i >= paid) {
+      paid = PartEnd(text, i);
+      LATTE_RETURN_IF_ERROR(budget->CheckString(out->size()));
+      LATTE_RETURN_IF_ERROR(budget->Spend(static_cast<int64_t>(paid - i) / 16));
+    }
     const Utf8Step step = DecodeUtf8(text.substr(i));
     const auto c = static_cast<uint32_t>(step.code_point);
     if (c == '\\' || c == static_cast<uint32_t>(quote))
@@ -35,13 +48,12 @@ void AppendRepr(std::string_view text, std::string* out) {
       *out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
     else if (IsPrintable(c))
       out->append(text.substr(i, static_cast<size_t>(step.bytes)));
-    else if (c < 0x100)
-      *out += fmt::format("\\x{:02x}", c);
     else
-      *out += c < 0x10000 ? fmt::format("\\u{:04x}", c) : fmt::format("\\U{:08x}", c);
+      AppendEscape(c, out);
     i += static_cast<size_t>(step.bytes);
   }
   *out += quote;
+  return {};
 }
 
 // The depth of values bounds the recursion. A value may contain the same part many times, so each
@@ -66,7 +78,7 @@ Status Repr(const Value& value, Budget* budget, std::string* out) {
       *out += FloatRepr(value.number());
       break;
     case Kind::kString:
-      AppendRepr(value.bytes(), out);
+      LATTE_RETURN_IF_ERROR(AppendRepr(value.bytes(), budget, out));
       break;
     case Kind::kList: {
       const List& list = value.list();
@@ -76,7 +88,7 @@ Status Repr(const Value& value, Budget* budget, std::string* out) {
         LATTE_RETURN_IF_ERROR(Repr(list.items[i], budget, out));
       }
       *out += !list.tuple ? "]" : list.items.size() == 1 ? ",)" : ")";
-      return {};
+      return budget->CheckString(out->size());
     }
     case Kind::kDict: {
       *out += '{';
@@ -87,7 +99,7 @@ Status Repr(const Value& value, Budget* budget, std::string* out) {
         LATTE_RETURN_IF_ERROR(Repr(value.dict().entries[i].value, budget, out));
       }
       *out += '}';
-      return budget->SpendString(out->size());
+      return budget->CheckString(out->size());
     }
     case Kind::kNamespace:
     case Kind::kCallable:

@@ -42,7 +42,7 @@ Error EndsSoon(std::string_view source, const std::string& variables = "{}") {
   const std::clock_t begin = std::clock();  // processor time, because the machine may be busy
   const Result<Text> text = Render(source, variables);
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-  EXPECT_LT(seconds, 30) << source.substr(0, 80);  // leaves room for sanitizers
+  EXPECT_LT(seconds, 10) << source.substr(0, 80);  // leaves room for sanitizers
   EXPECT_FALSE(text) << source.substr(0, 80);
   return text ? Error{Code::kOk, ""} : text.error();
 }

@@ -48,26 +48,33 @@ namespace {
 
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// The offset where the code point that ends at `end` begins.
-size_t Before(std::string_view utf8, size_t end) {
-  do --end;
-  while (end > 0 && Continues(utf8[end]));
-  return end;
-}
-
 }  // namespace
 
 int64_t CodePoints(std::string_view utf8) {
   return std::count_if(utf8.begin(), utf8.end(), [](char c) { return !Continues(c); });
 }
 
-std::vector<size_t> CodePointOffsets(std::string_view utf8) {
-  std::vector<size_t> out;
-  out.reserve(utf8.size() + 1);
-  for (size_t i = 0; i < utf8.size(); ++i)
-    if (!Continues(utf8[i])) out.push_back(i);
-  out.push_back(utf8.size());
-  return out;
+size_t NextCodePoint(std::string_view utf8, size_t at) {
+  do ++at;
+  while (at < utf8.size() && Continues(utf8[at]));
+  return at;
+}
+
+size_t PreviousCodePoint(std::string_view utf8, size_t at) {
+  do --at;
+  while (at > 0 && Continues(utf8[at]));
+  return at;
+}
+
+size_t CodePointOffset(std::string_view utf8, int64_t index) {
+  size_t at = 0;
+  for (; index > 0 && at < utf8.size(); --index) at = NextCodePoint(utf8, at);
+  return at;
+}
+
+size_t PartEnd(std::string_view utf8, size_t begin) {
+  constexpr size_t kPart = 64 * 1024;
+  return utf8.size() - begin <= kPart ? utf8.size() : NextCodePoint(utf8, begin + kPart - 1);
 }
 
 bool IsPythonSpace(char32_t code_point) {
@@ -89,13 +96,12 @@ Text Strip(const Text& text, std::optional<std::string_view> chars, bool left, b
   size_t begin = 0;
   size_t end = bytes.size();
   while (left && begin < end) {
-    size_t next = begin + 1;
-    while (next < end && Continues(bytes[next])) ++next;
+    const size_t next = NextCodePoint(bytes, begin);
     if (!removable(begin, next)) break;
     begin = next;
   }
   while (right && begin < end) {
-    const size_t last = Before(bytes, end);
+    const size_t last = PreviousCodePoint(bytes, end);
     if (!removable(last, end)) break;
     end = last;
   }
@@ -179,9 +185,7 @@ void ForEachMatch(std::string_view bytes, std::string_view from, int64_t max_cou
     if (at == std::string_view::npos || at > bytes.size()) return;
     f(at, at + from.size());
     at += from.size();
-    if (!from.empty()) continue;
-    ++at;
-    while (at < bytes.size() && Continues(bytes[at])) ++at;
+    if (from.empty()) at = NextCodePoint(bytes, at);
   }
 }
 
@@ -196,15 +200,13 @@ size_t MostParts(std::string_view utf8) {
 }
 
 size_t CountParts(std::string_view utf8, std::string_view separator) {
-  size_t parts = 1;
-  ForEachMatch(utf8, separator, -1, [&](size_t, size_t) { ++parts; });
-  return parts;
+  return 1 + CountMatches(utf8, separator, -1);
 }
 
-size_t ReplacedSize(const Text& text, std::string_view from, size_t to_size, int64_t max_count) {
+size_t CountMatches(std::string_view utf8, std::string_view from, int64_t max_count) {
   size_t matches = 0;
-  ForEachMatch(text.bytes(), from, max_count, [&](size_t, size_t) { ++matches; });
-  return text.size() - matches * from.size() + matches * to_size;
+  ForEachMatch(utf8, from, max_count, [&](size_t, size_t) { ++matches; });
+  return matches;
 }
 
 Text Replace(const Text& text, std::string_view from, const Text& to, int64_t max_count) {

@@ -43,8 +43,15 @@ Text UserText(std::string_view bytes);
 
 int64_t CodePoints(std::string_view utf8);
 
-// The byte offsets of all code points, followed by the size.
-std::vector<size_t> CodePointOffsets(std::string_view utf8);
+// The offset of the code point after the one at `at`, of the one before `at`, and of the one with
+// that index. Requires: at < size, at > 0, or index <= the number of code points.
+size_t NextCodePoint(std::string_view utf8, size_t at);
+size_t PreviousCodePoint(std::string_view utf8, size_t at);
+size_t CodePointOffset(std::string_view utf8, int64_t index);
+
+// The end of the part of at most about 64 KiB that begins at `begin`: work on a long text is paid for
+// part by part.
+size_t PartEnd(std::string_view utf8, size_t begin);
 
 // The characters of Python's str.isspace: White_Space and four ASCII separators.
 bool IsPythonSpace(char32_t code_point);
@@ -65,9 +72,9 @@ std::vector<Text> SplitLines(const Text& text);
 size_t MostParts(std::string_view utf8);
 size_t CountParts(std::string_view utf8, std::string_view separator);
 
-// Python's replace; max_count < 0 means no limit.
-// Requires: the caller has checked the size with ReplacedSize.
+// Python's replace, and how often it replaces; max_count < 0 means no limit.
+// Requires: the caller has checked the size of the result.
 Text Replace(const Text& text, std::string_view from, const Text& to, int64_t max_count);
-size_t ReplacedSize(const Text& text, std::string_view from, size_t to_size, int64_t max_count);
+size_t CountMatches(std::string_view utf8, std::string_view from, int64_t max_count);
 
 }  // namespace latte::jinja

@@ -1,5 +1,7 @@
 // The methods of strings; see call.h.
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,7 +25,7 @@ Result<Value> SplitText(const Value& self, std::string_view name, const Argument
   const bool right = name == "rsplit";
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"sep", "maxsplit"}));
   LATTE_ASSIGN_OR_RETURN(const int64_t most, IntegerArgument(a[1], -1, "maxsplit"));
-  std::string separator;
+  std::string_view separator;
   size_t parts = 0;
   if (Given(a[0])) {
     LATTE_ASSIGN_OR_RETURN(separator, StringArgument(a[0], "the separator"));
@@ -47,18 +49,27 @@ Result<Value> StripText(const Value& self, std::string_view name, const Argument
   const bool right = name != "lstrip";
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"chars"}));
   LATTE_RETURN_IF_ERROR(budget->SpendString(self.text().size()));
-  if (!Given(a[0])) return Value::String(Strip(self.text(), {}, left, right));
-  LATTE_ASSIGN_OR_RETURN(const std::string chars, StringArgument(a[0], "chars"));
-  LATTE_RETURN_IF_ERROR(budget->SpendSearch(self.text().size(), chars.size()));
-  return Value::String(Strip(self.text(), chars, left, right));
+  std::optional<std::string_view> chars;
+  if (Given(a[0])) {
+    LATTE_ASSIGN_OR_RETURN(chars, StringArgument(a[0], "chars"));
+    LATTE_RETURN_IF_ERROR(budget->SpendSearch(self.text().size(), chars->size()));
+  }
+  Text out = Strip(self.text(), chars, left, right);
+  LATTE_RETURN_IF_ERROR(budget->Spend(static_cast<int64_t>(self.text().size() - out.size()) / 16));
+  return Value::String(std::move(out));
 }
 
-Result<Value> Affix(const Value& self, std::string_view name, const Arguments& arguments, Budget*) {
+Result<Value> Affix(const Value& self, std::string_view name, const Arguments& arguments,
+                    Budget* budget) {
   const bool at_start = name == "startswith";
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"affix"}, 1));
   const bool many = a[0].Is(Kind::kList) && a[0].list().tuple;
-  for (const Value& value : many ? a[0].list().items : Values{a[0]}) {
-    LATTE_ASSIGN_OR_RETURN(const std::string affix, StringArgument(value, "the text to look for"));
+  const std::span<const Value> affixes = many ? std::span<const Value>(a[0].list().items) : a;
+  for (const Value& value : affixes) {
+    LATTE_RETURN_IF_ERROR(budget->Spend(1));
+    LATTE_RETURN_IF_ERROR(budget->SpendOperand(value));
+    LATTE_ASSIGN_OR_RETURN(const std::string_view affix,
+                           StringArgument(value, "the text to look for"));
     if (at_start ? self.bytes().starts_with(affix) : self.bytes().ends_with(affix))
       return Value::Bool(true);
   }
@@ -68,12 +79,15 @@ Result<Value> Affix(const Value& self, std::string_view name, const Arguments& a
 Result<Value> ReplaceText(const Value& self, std::string_view, const Arguments& arguments,
                           Budget* budget) {
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"old", "new", "count"}, 2));
-  LATTE_ASSIGN_OR_RETURN(const std::string from, StringArgument(a[0], "what replace() looks for"));
+  LATTE_ASSIGN_OR_RETURN(const std::string_view from,
+                         StringArgument(a[0], "what replace() looks for"));
   LATTE_RETURN_IF_ERROR(StringArgument(a[1], "what replace() puts there"));
   LATTE_ASSIGN_OR_RETURN(const int64_t most, IntegerArgument(a[2], -1, "count"));
   LATTE_RETURN_IF_ERROR(budget->SpendSearch(self.text().size(), from.size()));
-  const size_t size = ReplacedSize(self.text(), from, a[1].text().size(), most);
-  LATTE_RETURN_IF_ERROR(budget->SpendString(size));
+  const size_t matches = CountMatches(self.bytes(), from, most);
+  const size_t size = self.text().size() + matches * a[1].text().size() - matches * from.size();
+  LATTE_RETURN_IF_ERROR(budget->SpendString(
+      size, self.text().runs().size() + matches * (1 + a[1].text().runs().size())));
   LATTE_RETURN_IF_ERROR(budget->Spend(static_cast<int64_t>(self.text().size() + size) / 16));
   return Value::String(Replace(self.text(), from, a[1].text(), most));
 }
@@ -82,7 +96,7 @@ Result<Value> ReplaceText(const Value& self, std::string_view, const Arguments& 
 Result<Value> FindText(const Value& self, std::string_view name, const Arguments& arguments,
                        Budget* budget) {
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"sub", "start", "end"}, 1));
-  LATTE_ASSIGN_OR_RETURN(const std::string what, StringArgument(a[0], "the text to look for"));
+  LATTE_ASSIGN_OR_RETURN(const std::string_view what, StringArgument(a[0], "the text to look for"));
   LATTE_RETURN_IF_ERROR(budget->SpendSearch(self.text().size(), what.size()));
   const std::string& bytes = self.bytes();
   const int64_t length = CodePoints(bytes);
@@ -97,10 +111,8 @@ Result<Value> FindText(const Value& self, std::string_view name, const Arguments
   const bool count = name == "count";
   int64_t found = count ? 0 : -1;
   if (start <= stop) {
-    const std::vector<size_t> offsets = CodePointOffsets(bytes);
-    const auto from = offsets[static_cast<size_t>(start)];
-    const std::string_view part =
-        std::string_view(bytes).substr(from, offsets[static_cast<size_t>(stop)] - from);
+    const std::string_view tail = std::string_view(bytes).substr(CodePointOffset(bytes, start));
+    const std::string_view part = tail.substr(0, CodePointOffset(tail, stop - start));
     if (count) return Value::Int(static_cast<int64_t>(CountParts(part, what)) - 1);
     const size_t at = name.starts_with('r') ? part.rfind(what) : part.find(what);
     if (at != std::string_view::npos) found = start + CodePoints(part.substr(0, at));
@@ -118,7 +130,7 @@ Result<Value> FormatText(const Value& self, std::string_view, const Arguments& a
 Result<Value> PartitionText(const Value& self, std::string_view name, const Arguments& arguments,
                             Budget* budget) {
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"sep"}, 1));
-  LATTE_ASSIGN_OR_RETURN(const std::string what, StringArgument(a[0], "the separator"));
+  LATTE_ASSIGN_OR_RETURN(const std::string_view what, StringArgument(a[0], "the separator"));
   if (what.empty()) return InvalidArgument("empty separator");
   LATTE_RETURN_IF_ERROR(budget->SpendSearch(self.text().size(), what.size()));
   LATTE_RETURN_IF_ERROR(budget->SpendString(self.text().size()));
@@ -138,7 +150,7 @@ Result<Value> PartitionText(const Value& self, std::string_view name, const Argu
 Result<Value> RemoveAffix(const Value& self, std::string_view name, const Arguments& arguments,
                           Budget* budget) {
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"affix"}, 1));
-  LATTE_ASSIGN_OR_RETURN(const std::string affix, StringArgument(a[0], "the text to remove"));
+  LATTE_ASSIGN_OR_RETURN(const std::string_view affix, StringArgument(a[0], "the text to remove"));
   LATTE_RETURN_IF_ERROR(budget->SpendString(self.text().size()));
   const Text& text = self.text();
   if (name == "removeprefix" && text.bytes().starts_with(affix))
@@ -163,7 +175,7 @@ Result<Value> PadText(const Value& self, std::string_view name, const Arguments&
                       Budget* budget) {
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"width", "fillchar"}, 1));
   LATTE_ASSIGN_OR_RETURN(const int64_t width, IntegerArgument(a[0], 0, "the width"));
-  std::string fill = " ";
+  std::string_view fill = " ";
   if (Given(a[1])) {
     LATTE_ASSIGN_OR_RETURN(fill, StringArgument(a[1], "the character to fill with"));
   }

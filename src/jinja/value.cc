@@ -1,11 +1,14 @@
 #include "src/jinja/value.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
+
+#include "src/text/unicode/unicode.h"
 
 namespace latte::jinja {
 namespace {
@@ -22,35 +25,10 @@ int DepthOf(const Value& value) {
 
 }  // namespace
 
-Status Budget::Spend(int64_t steps, int64_t bytes) {
-  steps_ += steps;
-  bytes_ += bytes;
-  if (steps_ > limits_.steps)
-    return Exhausted(fmt::format("the template takes more than {} steps", limits_.steps));
-  if (bytes_ > limits_.total_bytes)
-    return Exhausted(fmt::format("the template uses more than {} bytes", limits_.total_bytes));
-  return {};
-}
-
-Status Budget::SpendString(size_t bytes) {
-  if (bytes > static_cast<size_t>(limits_.string_bytes))
-    return Exhausted(fmt::format("the template makes a string of {} bytes; the limit is {}", bytes,
-                                 limits_.string_bytes));
-  return Spend(1, static_cast<int64_t>(bytes));
-}
-
-Status Budget::SpendAppended(size_t before, size_t size) {
-  LATTE_RETURN_IF_ERROR(SpendString(size));
-  return Spend(0, -static_cast<int64_t>(before));
-}
-
-Status Budget::SpendSearch(size_t size, size_t what) {
-  return Spend(1 + static_cast<int64_t>((size / 64 + 1) * (what / 16 + 1)));
-}
-
 Value::Value() : data_(None{}) {}
 
 Value Value::MakeUndefined(std::string what) {
+  if (what.size() > kMaxMessageBytes) what = CutMessage(what);
   return Value(Data(Undefined{std::make_shared<const std::string>(std::move(what))}));
 }
 Value Value::String(Text text) {
@@ -60,11 +38,35 @@ Value Value::String(std::string_view bytes, bool from_template) {
   return String(Text(std::string(bytes), from_template));
 }
 
+bool Value::is_only_holder() const {
+  const auto alone = [](const auto& shared) { return shared.use_count() == 1; };
+  switch (kind()) {
+    case Kind::kUndefined:
+      return alone(std::get<Undefined>(data_).what);
+    case Kind::kString:
+      return alone(std::get<std::shared_ptr<const Text>>(data_));
+    case Kind::kList:
+      return alone(std::get<std::shared_ptr<List>>(data_));
+    case Kind::kDict:
+      return alone(std::get<std::shared_ptr<const Dict>>(data_));
+    case Kind::kCallable:
+      return alone(std::get<std::shared_ptr<const Callable>>(data_));
+    default:
+      return false;
+  }
+}
+
 int64_t Value::integer() const {
   return Is(Kind::kBool) ? static_cast<int64_t>(boolean()) : std::get<int64_t>(data_);
 }
 double Value::number() const {
   return Is(Kind::kFloat) ? std::get<double>(data_) : static_cast<double>(integer());
+}
+
+std::string CutMessage(std::string_view message) {
+  if (message.size() <= kMaxMessageBytes) return std::string(message);
+  const std::string_view part = message.substr(0, kMaxMessageBytes);
+  return std::string(part.substr(0, ValidUtf8Prefix(part))) + "…";
 }
 
 namespace {
@@ -152,6 +154,15 @@ Result<Value> MakeDict(std::vector<Dict::Entry> entries) {
   return Value::Wrap(std::shared_ptr<const Dict>(std::move(dict)));
 }
 
+Status SpendKeys(const std::vector<Dict::Entry>& entries, Budget* budget) {
+  const auto comparisons = static_cast<size_t>(std::bit_width(entries.size()));
+  for (const Dict::Entry& entry : entries) {
+    const size_t size = entry.key.Is(Kind::kString) ? entry.key.text().size() : 0;
+    LATTE_RETURN_IF_ERROR(budget->SpendPass(size * comparisons));
+  }
+  return {};
+}
+
 std::string_view TypeName(const Value& value) {
   constexpr std::string_view kNames[] = {"undefined", "NoneType", "bool", "int",       "float",
                                          "str",       "list",     "dict", "Namespace", "function"};
@@ -195,6 +206,7 @@ Result<bool> EqualLists(const List& a, const List& b, Budget* budget) {
 Result<bool> EqualDicts(const Dict& a, const Dict& b, Budget* budget) {
   if (a.entries.size() != b.entries.size()) return false;
   for (const Dict::Entry& entry : a.entries) {
+    LATTE_RETURN_IF_ERROR(budget->SpendOperand(entry.key));
     const Value* other = b.Find(entry.key);
     if (!other) return false;
     LATTE_ASSIGN_OR_RETURN(const bool same, Equal(entry.value, *other, budget));
@@ -211,6 +223,8 @@ Result<bool> Equal(const Value& a, const Value& b, Budget* budget) {
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
     case Kind::kString:
+      if (a.text().size() != b.text().size()) return false;
+      LATTE_RETURN_IF_ERROR(budget->SpendPass(a.text().size()));
       return a.bytes() == b.bytes();
     case Kind::kList:
       return EqualLists(a.list(), b.list(), budget);
@@ -261,8 +275,7 @@ Result<std::partial_ordering> Compare(const Value& a, const Value& b, std::strin
   LATTE_RETURN_IF_ERROR(budget->Spend(1));
   if (a.is_number() && b.is_number()) return CompareNumbers(a, b);
   if (a.Is(Kind::kString) && b.Is(Kind::kString)) {
-    LATTE_RETURN_IF_ERROR(
-        budget->Spend(static_cast<int64_t>(std::min(a.text().size(), b.text().size())) / 64));
+    LATTE_RETURN_IF_ERROR(budget->SpendPass(std::min(a.text().size(), b.text().size())));
     // The byte order of UTF-8 is the order of code points.
     return std::partial_ordering(a.bytes() <=> b.bytes());
   }
@@ -298,15 +311,19 @@ Result<std::vector<Value>> Items(const Value& value, Budget* budget) {
   } else if (value.Is(Kind::kString)) {
     LATTE_RETURN_IF_ERROR(
         budget->Spend(CodePoints(value.bytes()), 128 * CodePoints(value.bytes())));
-    const std::vector<size_t> offsets = CodePointOffsets(value.bytes());
-    for (size_t i = 0; i + 1 < offsets.size(); ++i)
-      out.push_back(Value::String(value.text().Slice(offsets[i], offsets[i + 1])));
+    for (size_t at = 0; at < value.text().size();) {
+      const size_t next = NextCodePoint(value.bytes(), at);
+      out.push_back(Value::String(value.text().Slice(at, next)));
+      at = next;
+    }
     return out;
   } else {
     return InvalidArgument(fmt::format("'{}' is not iterable", TypeName(value)));
   }
   const auto count = static_cast<int64_t>(out.size());
   LATTE_RETURN_IF_ERROR(budget->Spend(count, 32 * count));
+  // The caller reads the items that it asks for.
+  for (const Value& item : out) LATTE_RETURN_IF_ERROR(budget->SpendOperand(item));
   return out;
 }
 

@@ -14,43 +14,20 @@
 
 #include "latte/status.h"
 
+#include "src/jinja/limits/budget.h"
 #include "src/jinja/text.h"
 
 namespace latte::jinja {
-
-// Limits of one rendering. The defaults allow a prompt of a million tokens many times over and end
-// any template within about a second.
-struct Limits {
-  int64_t steps = 5'000'000;          // visited nodes and touched elements
-  int64_t total_bytes = 512LL << 20;  // of all strings and elements together
-  int64_t string_bytes = 64LL << 20;  // of one string, and of the output
-};
-
-// Counts the resources of a rendering. Thread-compatible.
-class Budget {
- public:
-  explicit Budget(const Limits& limits) : limits_(limits) {}
-  // Errors: kExhausted naming the limit.
-  [[nodiscard]] Status Spend(int64_t steps, int64_t bytes = 0);
-  // As Spend, for a string of that many bytes before it is made.
-  [[nodiscard]] Status SpendString(size_t bytes);
-  // As SpendString, for a string of `size` bytes of which `before` were counted already.
-  [[nodiscard]] Status SpendAppended(size_t before, size_t size);
-  // As Spend, for a search of `what` bytes at every position of `size` bytes.
-  [[nodiscard]] Status SpendSearch(size_t size, size_t what);
-  const Limits& limits() const { return limits_; }
-
- private:
-  Limits limits_;
-  int64_t steps_ = 0;
-  int64_t bytes_ = 0;
-};
 
 class Value;
 struct List;
 struct Dict;
 struct Namespace;
 struct Callable;
+
+// The length of a message about a value: a name in a template can have megabytes.
+constexpr size_t kMaxMessageBytes = 4096;
+std::string CutMessage(std::string_view message);
 
 struct Undefined {
   std::shared_ptr<const std::string> what;  // the expression, for messages: "'x' is undefined"
@@ -73,8 +50,8 @@ enum class Kind {  // in the order of Value's alternatives
 // Cheap to copy: lists and dicts are shared. Thread-compatible.
 class Value {
  public:
-  Value();  // None
-  static Value MakeUndefined(std::string what);
+  Value();                                       // None
+  static Value MakeUndefined(std::string what);  // keeps the first kMaxMessageBytes
   static Value Bool(bool b) { return Value(Data(b)); }
   static Value Int(int64_t i) { return Value(Data(i)); }
   static Value Float(double d) { return Value(Data(d)); }
@@ -90,6 +67,9 @@ class Value {
   // like Python's int, which includes bool
   bool is_integer() const { return Is(Kind::kInt) || Is(Kind::kBool); }
   bool is_number() const { return is_integer() || Is(Kind::kFloat); }
+
+  // Whether no other value shares the content: the operation that returned the value made it.
+  bool is_only_holder() const;
 
   // Requires: the value has that kind.
   bool boolean() const { return std::get<bool>(data_); }
@@ -159,6 +139,8 @@ constexpr int kMaxValueDepth = 100;
                                      bool frozen = false);
 // The last of equal keys wins. Requires: every key is one (IsKey).
 [[nodiscard]] Result<Value> MakeDict(std::vector<Dict::Entry> entries);
+// For MakeDict, which compares the keys while it sorts them. Errors: kExhausted.
+[[nodiscard]] Status SpendKeys(const std::vector<Dict::Entry>& entries, Budget* budget);
 Value MakeStrings(std::vector<Text> texts);
 
 bool IsKey(const Value& value);  // whether it can be the key of a dict
@@ -181,6 +163,7 @@ std::partial_ordering CompareNumbers(const Value& a, const Value& b);
 std::string FloatRepr(double value);
 
 // The items that a `for` iterates over: items, keys or characters; none for an undefined value.
+// Spends for a pass over items that are strings.
 [[nodiscard]] Result<std::vector<Value>> Items(const Value& value, Budget* budget);
 
 }  // namespace latte::jinja

@@ -2,6 +2,7 @@
 #include "src/jinja/filters/filters.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -57,12 +58,12 @@ Result<Value> StringFilter(const std::string&, const Value& input, const Argumen
 
 // A method or a member, but no key of a dict.
 Result<Value> AttributeFilter(const std::string&, const Value& input, const Arguments& arguments,
-                              Budget*) {
+                              Budget* budget) {
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"name"}, 1));
-  LATTE_ASSIGN_OR_RETURN(const std::string name, StringArgument(a[0], "the attribute"));
+  LATTE_ASSIGN_OR_RETURN(const std::string_view name, StringArgument(a[0], "the attribute"));
   if (input.Is(Kind::kDict) && !IsMethod(input, name))
     return Value::MakeUndefined(fmt::format("'dict object' has no attribute '{}'", name));
-  return GetAttribute(input, name);
+  return GetAttribute(input, std::string(name), budget);
 }
 
 constexpr FilterRow kOtherFilters[] = {
@@ -70,10 +71,16 @@ constexpr FilterRow kOtherFilters[] = {
     {"string", StringFilter}, {"attr", AttributeFilter},
 };
 
+// These are part of how values are printed.
+constexpr std::string_view kPrintedFilters[] = {"safe", "escape", "e", "forceescape"};
+
+std::array<std::span<const FilterRow>, 5> FilterTables() {
+  return {std::span<const FilterRow>(kOtherFilters), TextFilters(), NumberFilters(), ListFilters(),
+          OrderFilters()};
+}
+
 Filter FindFilter(std::string_view name) {
-  for (const std::span<const FilterRow> table :
-       {std::span<const FilterRow>(kOtherFilters), TextFilters(), NumberFilters(), ListFilters(),
-        OrderFilters()})
+  for (const std::span<const FilterRow> table : FilterTables())
     for (const FilterRow& row : table)
       if (row.name == name) return row.filter;
   return nullptr;
@@ -102,14 +109,21 @@ Result<Value> AttributeOf(const Value& item, const Value& path, const Value& fal
 }
 
 bool IsFilter(std::string_view name) {
-  // The others are part of how values are printed.
-  return FindFilter(name) || name == "safe" || name == "escape" || name == "e" ||
-         name == "forceescape";
+  return FindFilter(name) || std::find(std::begin(kPrintedFilters), std::end(kPrintedFilters),
+                                       name) != std::end(kPrintedFilters);
+}
+
+std::vector<std::string_view> FilterNames() {
+  std::vector<std::string_view> out(std::begin(kPrintedFilters), std::end(kPrintedFilters));
+  for (const std::span<const FilterRow> table : FilterTables())
+    for (const FilterRow& row : table) out.push_back(row.name);
+  return out;
 }
 
 Result<Value> ApplyFilter(const std::string& name, const Value& input, const Arguments& arguments,
                           Budget* budget) {
-  LATTE_RETURN_IF_ERROR(budget->Spend(1));
+  LATTE_RETURN_IF_ERROR(SpendArguments(arguments, budget));
+  LATTE_RETURN_IF_ERROR(budget->SpendOperand(input));
   if (const Filter filter = FindFilter(name)) return filter(name, input, arguments, budget);
   if (IsFilter(name))
     return Unsupported(

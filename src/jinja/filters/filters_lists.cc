@@ -29,9 +29,8 @@ Result<Value> Join(const std::string&, const Value& input, const Arguments& argu
     }
     LATTE_ASSIGN_OR_RETURN(const Text text, Str(item, budget));
     const size_t added = text.size() + (i > 0 ? between.size() : 0);
-    if (out.size() + added > static_cast<size_t>(budget->limits().string_bytes))
-      LATTE_RETURN_IF_ERROR(budget->SpendString(out.size() + added));
-    LATTE_RETURN_IF_ERROR(budget->Spend(1, static_cast<int64_t>(added)));
+    LATTE_RETURN_IF_ERROR(budget->SpendAppended(out.size(), out.size() + added));
+    LATTE_RETURN_IF_ERROR(budget->SpendRuns(text.runs().size() + between.runs().size()));
     if (i > 0) out.Append(between);
     out.Append(text);
   }

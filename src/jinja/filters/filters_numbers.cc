@@ -77,7 +77,7 @@ Result<Value> ToInt(const std::string&, const Value& input, const Arguments& arg
     real = input.number();
     if (std::isnan(real)) return fallback;
   } else if (input.Is(Kind::kString)) {
-    LATTE_RETURN_IF_ERROR(budget->Spend(1 + static_cast<int64_t>(input.text().size()) / 16));
+    LATTE_RETURN_IF_ERROR(budget->Spend(1 + static_cast<int64_t>(input.text().size()) / 8));
     LATTE_ASSIGN_OR_RETURN(const std::optional<int64_t> whole,
                            ReadInteger(input.text(), static_cast<int>(base)));
     if (whole) return Value::Int(*whole);
@@ -100,7 +100,7 @@ Result<Value> ToFloat(const std::string&, const Value& input, const Arguments& a
   if (input.is_number()) return Value::Float(input.number());
   if (input.Is(Kind::kUndefined)) return InvalidArgument(input.undefined());
   if (!input.Is(Kind::kString)) return fallback;
-  LATTE_RETURN_IF_ERROR(budget->Spend(1 + static_cast<int64_t>(input.text().size()) / 16));
+  LATTE_RETURN_IF_ERROR(budget->Spend(1 + static_cast<int64_t>(input.text().size()) / 8));
   const std::optional<double> read = ReadFloat(input.text());
   return read ? Value::Float(*read) : fallback;
 }

@@ -1,5 +1,6 @@
 // The filters that compare items: sort, unique, min, max, sum, groupby and dictsort; see filters.h.
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <set>
 
@@ -129,6 +130,10 @@ class SeenKeys {
     if (key.Is(Kind::kUndefined)) return !std::exchange(undefined_, true);
     if (IsKey(key)) {
       LATTE_RETURN_IF_ERROR(budget->Spend(1, 96));
+      if (key.Is(Kind::kString)) {  // each comparison is a pass over it
+        const auto comparisons = static_cast<size_t>(std::bit_width(simple_.size()));
+        LATTE_RETURN_IF_ERROR(budget->SpendPass(key.text().size() * comparisons));
+      }
       return simple_.insert(key).second;
     }
     if (!key.Is(Kind::kList) || !key.list().tuple)

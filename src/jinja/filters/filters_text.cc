@@ -58,7 +58,8 @@ Result<Value> Indent(const std::string&, const Value& input, const Arguments& ar
   size_t size = before.size();
   for (const Text& line : lines)
     size += line.size() + 1 + (line.empty() && !blank ? 0 : before.size());
-  LATTE_RETURN_IF_ERROR(budget->SpendString(size));
+  LATTE_RETURN_IF_ERROR(
+      budget->SpendString(size, text.runs().size() + lines.size() * (1 + before.runs().size())));
   LATTE_RETURN_IF_ERROR(budget->Spend(std::ssize(lines)));
   Text out = Truthy(a[1]) ? before : Text();
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -94,7 +95,7 @@ Result<Value> Truncate(const std::string&, const Value& input, const Arguments& 
     return InvalidArgument("'truncate' needs room for its end, and a leeway that is not negative");
   const int64_t size = CodePoints(input.bytes());
   if (size - leeway <= length) return input;
-  Text out = input.text().Slice(0, CodePointOffsets(input.bytes())[static_cast<size_t>(kept)]);
+  Text out = input.text().Slice(0, CodePointOffset(input.bytes(), kept));
   const size_t space = out.bytes().rfind(' ');
   if (!Truthy(a[1]) && space != std::string::npos) out = out.Slice(0, space);
   out.Append(end.text());

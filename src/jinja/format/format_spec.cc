@@ -143,9 +143,7 @@ Result<Text> WriteString(const Text& text, const FormatSpec& spec, Budget* budge
   const int64_t length = CodePoints(text.bytes());
   LATTE_RETURN_IF_ERROR(budget->SpendString(text.size()));
   const bool cut = spec.precision >= 0 && spec.precision < length;
-  const Text shown =
-      cut ? text.Slice(0, CodePointOffsets(text.bytes())[static_cast<size_t>(spec.precision)])
-          : text;
+  const Text shown = cut ? text.Slice(0, CodePointOffset(text.bytes(), spec.precision)) : text;
   const char align = spec.align == 0 ? (spec.percent ? '>' : '<') : spec.align;
   const Side side = align == '<' ? Side::kLeft : align == '^' ? Side::kMiddle : Side::kRight;
   LATTE_ASSIGN_OR_RETURN(const Value padded, Padded(shown, spec.width, side, spec.fill, budget));

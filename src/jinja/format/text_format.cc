@@ -37,7 +37,7 @@ class FieldValues {
         LATTE_ASSIGN_OR_RETURN(
             value, GetItem(value, number ? Value::Int(*number) : Value::String(name), budget_));
       } else {
-        LATTE_ASSIGN_OR_RETURN(value, GetAttribute(value, name));
+        LATTE_ASSIGN_OR_RETURN(value, GetAttribute(value, name, budget_));
       }
       at = item ? last + 1 : last;
     }
@@ -136,8 +136,10 @@ Result<Value> Padded(const Text& text, int64_t width, Side side, std::string_vie
       budget->SpendString(text.size() + static_cast<size_t>(missing) * fill.size()));
   const int64_t odd = side == Side::kCenter ? missing & width & 1 : 0;
   const int64_t left = side == Side::kLeft ? 0 : side == Side::kRight ? missing : missing / 2 + odd;
+  LATTE_RETURN_IF_ERROR(budget->Spend(missing / 64));
   const auto copies = [&](int64_t count) {
     std::string out;
+    out.reserve(static_cast<size_t>(count) * fill.size());
     for (int64_t i = 0; i < count; ++i) out += fill;
     return Text(std::move(out), true);
   };

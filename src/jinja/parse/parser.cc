@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "src/jinja/operators.h"
+
 namespace latte::jinja {
 namespace {
 
@@ -148,9 +150,8 @@ Result<int> Parser::ParseCompare() {
   LATTE_ASSIGN_OR_RETURN(const int first, ParseBinary(0));
   node.kids.push_back(first);
   while (true) {
-    constexpr std::string_view kOperators[] = {"==", "!=", "<", "<=", ">", ">="};
     const auto is = [this](std::string_view op) { return IsOperator(op); };
-    if (std::any_of(std::begin(kOperators), std::end(kOperators), is)) {
+    if (std::any_of(std::begin(kComparisons), std::end(kComparisons), is)) {
       node.names.push_back(Now().text);
       ++at_;
     } else if (SkipWord("in")) {
