@@ -129,9 +129,11 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | a template | 4 MiB | kMaxSource in src/jinja/parse/parser.cc | refused | JinjaTemplate.SourcesAreBounded |
 | its parts | 500,000 | kMaxNodes in src/jinja/parse/parser.cc | refused | JinjaTemplate.SourcesAreBounded |
 | its nesting | 400 | kMaxNodeDepth in src/jinja/parse/parser.cc | refused | JinjaTemplate.DeepNestingIsRefusedWhenParsed |
-| steps of one rendering | 5,000,000 | steps in src/jinja/value.h | 400 | JinjaTemplate.EndlessWorkEndsSoon |
-| bytes of all its texts and lists | 512 MiB | total_bytes in src/jinja/value.h | 400 | JinjaTemplate.EndlessWorkEndsSoon |
-| one text, and the prompt | 64 MiB | string_bytes in src/jinja/value.h | 400 | JinjaTemplate.EndlessWorkEndsSoon |
+| steps of one rendering | 5,000,000 | steps in src/jinja/limits/budget.h | 400 | JinjaTemplate.EndlessWorkEndsSoon |
+| bytes of all its texts and lists | 512 MiB | total_bytes in src/jinja/limits/budget.h | 400 | JinjaTemplate.EndlessWorkEndsSoon |
+| one text, and the prompt | 64 MiB | string_bytes in src/jinja/limits/budget.h | 400 | JinjaTemplate.EndlessWorkEndsSoon |
+| processor seconds of one rendering | 2 | cpu_seconds in src/jinja/limits/budget.h | 400 | JinjaBudget.ProcessorTimeIsTheLastLimit |
+| bytes of a message about a value | 4,096 | kMaxMessageBytes in src/jinja/value.h | cut | JinjaBudget.EveryFilterEndsSoon |
 | nested values | 100 | kMaxValueDepth in src/jinja/value.h | 400 | JinjaTemplate.EndlessWorkEndsSoon |
 | numbers of `range` | 100,000 | kMaxRange in src/jinja/functions.cc | 400 | JinjaTemplate.EndlessWorkEndsSoon |
 | arguments of a call | 64 | kMaxArguments in src/jinja/parse/parser_literals.cc | refused | JinjaTemplate.SourcesAreBounded |
