@@ -26,7 +26,7 @@ def rows():
 def value_of(name, text):
     """The number that a constant or a member begins with, where `text` declares it."""
     text = re.sub(r"(?:u?int64_t|size_t)\{(\w+)\}", r"\1", text).replace("'", "")
-    found = re.search(rf"\b{name}\s*=\s*([\w\s.<*+-]+)", text)
+    found = re.search(rf"\b{name}\s*[={{]\s*([\w\s.<*+-]+)", text)
     expression = re.sub(r"(?<=\d)[uUlLzZ]+\b", "", found[1]).strip() if found else "nothing"
     return eval(expression) if re.fullmatch(r"[\d\s.<*e+-]+", expression) else expression
 
