@@ -41,7 +41,7 @@ constexpr char kExamples[] =
 
 // Prints an error of usage and returns its exit code.
 int ReportUsage(const std::string& message) {
-  std::fprintf(stderr, "%s\n", message.c_str());
+  latte::TellLine(message);
   return latte::ExitCode(latte::Code::kInvalidArgument);
 }
 
@@ -58,7 +58,7 @@ int Report(const latte::Error& error, const std::string& command) {
     const bool named = error.message.starts_with("latte");
     return ReportUsage(named ? error.message : command + ": " + error.message);
   }
-  std::fprintf(stderr, "latte: %s\n", ToString(error).c_str());
+  latte::TellLine("latte: " + ToString(error));
   return latte::ExitCode(error.code);
 }
 
@@ -100,7 +100,7 @@ int RunLatte(int argc, char** argv) {
       latte::RewriteAliases({argv, argv + argc}, program);
   if (!words) return Report(words.error(), "latte");
   if (latte::PrintsNotes())
-    for (const std::string& note : words->notes) std::fprintf(stderr, "latte: %s\n", note.c_str());
+    for (const std::string& note : words->notes) latte::TellLine("latte: " + note);
   const latte::Result<latte::CheckedWords> checked = latte::CheckWords(words->words, program);
   if (!checked) return ReportUsage(checked.error().message);
   if (checked->version) return latte::PrintVersion() ? 0 : 1;
@@ -108,7 +108,7 @@ int RunLatte(int argc, char** argv) {
     return latte::Print(latte::HelpPage(*checked->command, latte::ColumnsOf(STDOUT_FILENO))) ? 0
                                                                                              : 1;
   if (checked->incomplete) {
-    std::fputs(latte::HelpPage(*checked->command, latte::ColumnsOf(STDERR_FILENO)).c_str(), stderr);
+    latte::Tell(latte::HelpPage(*checked->command, latte::ColumnsOf(STDERR_FILENO)));
     return latte::ExitCode(latte::Code::kInvalidArgument);
   }
   if (latte::PrintsNotes()) latte::ShowNotes(latte::NotesOnVariables(environ));
@@ -127,8 +127,7 @@ int main(int argc, char** argv) {
     return RunLatte(argc, argv);
   } catch (const std::exception& thrown) {  // lack of memory or threads; nothing else throws
     const latte::Error error = latte::ErrorOf(thrown);
-    std::fprintf(stderr, "latte: %.*s: %s\n", static_cast<int>(CodeName(error.code).size()),
-                 CodeName(error.code).data(), error.message.c_str());
+    latte::TellLine("latte: " + ToString(error));
     return latte::ExitCode(error.code);
   }
 }

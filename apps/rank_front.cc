@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "apps/ranks.h"
+#include "apps/tell.h"
 #include "src/comm/control/secret.h"
 #include "src/comm/launch/processes.h"
 #include "src/engine/remote/remote_engine.h"
@@ -27,7 +28,7 @@ std::string WordsDigest(int64_t ranks) {
 
 // The rank that is lost is named by the front; without one, this is the only message.
 void EndAtOnce(const RankLost& lost) {
-  if (lost.rank() == RankLost::kUnknown) std::fprintf(stderr, "latte: %s\n", lost.what());
+  if (lost.rank() == RankLost::kUnknown) TellLine(fmt::format("latte: {}", lost.what()));
   _exit(ExitCode(Code::kUnavailable));
 }
 

@@ -20,6 +20,7 @@
 #include "apps/terminal/screen_text.h"
 #include "src/base/fields/suggest.h"
 #include "src/base/strings.h"
+#include "src/text/unicode/visible.h"
 
 namespace latte {
 namespace {
@@ -50,9 +51,9 @@ constexpr std::array kCommands = {
 
 // Words stay whole in a terminal. The text gets a newline if it does not end with one.
 void PrintNote(std::string_view text) {
-  std::string lines = Wrapped(text, ColumnsOf(STDERR_FILENO));
+  std::string lines = Wrapped(VisibleLines(text), ColumnsOf(STDERR_FILENO));
   if (!lines.ends_with('\n')) lines += '\n';
-  std::fputs(lines.c_str(), stderr);
+  Tell(lines);
 }
 
 Status Unexpected(std::string_view command, const std::string& argument) {
@@ -110,8 +111,8 @@ ChatLoop::ChatLoop(Conversation* chat, const Interrupts& interrupts, ChatLoopOpt
 
 Status ChatLoop::Run(LineSource* lines) {
   if (options_.interactive)
-    PrintNote(
-        fmt::format("{}: type a message; /help lists commands, Ctrl-D leaves", options_.model));
+    PrintNote(fmt::format("{}: type a message; /help lists commands, Ctrl-D leaves",
+                          VisibleLine(options_.model)));
   if (options_.interactive && !options_.hint.empty()) PrintNote(options_.hint);
   takes_commands_ = true;
   MessageReader reader(lines);
@@ -131,7 +132,7 @@ Status ChatLoop::Run(LineSource* lines) {
     const Status handled = obeys ? Obey(message.text) : Answer(std::move(message.text));
     if (handled) continue;
     if (!options_.interactive || output_lost_) return handled;
-    PrintNote("latte: " + handled.error().message);
+    PrintNote("latte: " + VisibleLine(handled.error().message));
   }
   return {};
 }
@@ -301,7 +302,7 @@ Status ChatLoop::Answer(std::string message) {
   LATTE_RETURN_IF_ERROR(printer.Finish());
   if (answer->text.empty()) LATTE_RETURN_IF_ERROR(Print("\n"));
   for (const std::string& note : answer->notes)
-    if (noted_.insert(note).second) PrintNote(fmt::format("[{}]", note));
+    if (noted_.insert(note).second) PrintNote(fmt::format("[{}]", VisibleLine(note)));
   NoteEnd(*answer);
   if (options_.stats) NoteStats(*answer);
   last_ = *std::move(answer);

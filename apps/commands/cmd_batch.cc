@@ -65,24 +65,18 @@ Status BatchCommand(const BatchFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Create(name, files));
   model.seed = flags.seed;
   if (model.chat)
-    for (const std::string& caveat : model.chat->UnusedFeatures())
-      std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
+    for (const std::string& caveat : model.chat->UnusedFeatures()) Warn(caveat);
   LATTE_ASSIGN_OR_RETURN(Batch batch, Batch::Open(flags.files));
   const int64_t resumed = batch.progress().resumed;
   if (resumed > 0)
-    std::fputs(
-        fmt::format("{} of {} requests have results already\n", resumed, batch.progress().lines)
-            .c_str(),
-        stderr);
+    Tell(fmt::format("{} of {} requests have results already\n", resumed, batch.progress().lines));
   if (!batch.finished()) LATTE_RETURN_IF_ERROR(Answer(&batch, options, files, model, ranks.get()));
   const BatchProgress& end = batch.progress();
-  std::fputs(fmt::format("{} requests have results in {}", end.lines, flags.files.output).c_str(),
-             stderr);
-  if (end.failed > 0)
-    std::fputs(fmt::format("; {} of them failed, see \"error\" there", end.failed).c_str(), stderr);
-  std::fputs("\n", stderr);
+  Tell(fmt::format("{} requests have results in {}", end.lines, flags.files.output));
+  if (end.failed > 0) Tell(fmt::format("; {} of them failed, see \"error\" there", end.failed));
+  Tell("\n");
   for (const auto& [note, requests] : end.notes)
-    std::fputs(fmt::format("without effect in {} of them: {}\n", requests, note).c_str(), stderr);
+    TellLine(fmt::format("without effect in {} of them: {}", requests, note));
   return {};
 }
 

@@ -44,8 +44,6 @@ struct ChatFlags {
   std::vector<std::pair<std::string, Flag>> of_server;
 };
 
-void Warn(std::string_view text) { std::fputs(fmt::format("{}\n", text).c_str(), stderr); }
-
 // The user's signals while the program runs. Threads of the engine must start after it.
 struct Signals {
   Interrupts interrupts;
@@ -165,7 +163,7 @@ Status LocalChat(const ChatFlags& flags, const Message& message) {
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder builder,
                          ChatPromptBuilder::Create(tokenizer, opened.model->config()));
-  for (const std::string& caveat : builder.UnusedFeatures()) Warn("latte: warning: " + caveat);
+  for (const std::string& caveat : builder.UnusedFeatures()) Warn(caveat);
   LATTE_ASSIGN_OR_RETURN(int64_t context,
                          ChatContext(options.max_tokens, opened.model->config().max_position));
   options.prefix_cache = true;  // the prompt of a turn begins with the earlier turns

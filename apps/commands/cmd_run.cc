@@ -53,7 +53,7 @@ Result<std::string> PromptText(const RunFlags& flags) {
     return InvalidArgument("give the prompt once: with -p or with --prompt-file, not with both");
   if (flags.prompt) return *flags.prompt;
   if (!flags.prompt_file && IsTerminal(STDIN_FILENO))
-    std::fputs("Type the prompt and end it with Ctrl-D (or give it with -p):\n", stderr);
+    Tell("Type the prompt and end it with Ctrl-D (or give it with -p):\n");
   LATTE_ASSIGN_OR_RETURN(std::string text, ReadText(flags.prompt_file.value_or("-")));
   if (text.ends_with('\n')) text.pop_back();  // the end of the last line of a file
   return text;
@@ -135,7 +135,7 @@ void PrintStats(const JsonOut& stats) {
       drafts, stats["time_to_first_token_s"].get<double>() * 1e3, cache, expanded,
       static_cast<double>(expanded) / static_cast<double>(cache),
       stats["attention"].get<std::string>(), stats["dtype"].get<std::string>());
-  std::fputs(Wrapped(lines, ColumnsOf(STDERR_FILENO)).c_str(), stderr);
+  Tell(Wrapped(lines, ColumnsOf(STDERR_FILENO)));
 }
 
 // Shows an answer while it is generated.
@@ -199,10 +199,8 @@ class AnswerView {
 void NoteEnd(const Completion& answer, int64_t max_tokens) {
   const auto generated = static_cast<int64_t>(answer.tokens.size());
   if (answer.reason == FinishReason::kLength && generated < max_tokens)
-    std::fputs(
-        fmt::format("latte: note: the model's context is full after {} tokens of text\n", generated)
-            .c_str(),
-        stderr);
+    Tell(fmt::format("latte: note: the model's context is full after {} tokens of text\n",
+                     generated));
 }
 
 Status PrintAnswer(const RunFlags& flags, const std::string& prompt, const Completion& answer,

@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <utility>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "apps/flags/command.h"
 #include "apps/flags/config/config_flags.h"
@@ -17,6 +19,7 @@
 #include "apps/ranks.h"
 #include "apps/terminal/progress.h"
 #include "src/base/fields/fields.h"
+#include "src/base/files/owners.h"
 #include "src/base/limits/memory.h"
 #include "src/base/limits/open_files.h"
 #include "src/base/random.h"
@@ -37,8 +40,6 @@ struct ServeFlags {
   bool json = false;
   bool print_config = false;
 };
-
-void Say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
 struct Chosen {
   EngineOptions engine;
@@ -64,9 +65,9 @@ Result<OpenAiModel> MakeModel(const Chosen& chosen, const std::string& name,
     LATTE_RETURN_IF_ERROR(model.UseChatTemplate(text, files.config));
   }
   if (!model.chat) {
-    Say(fmt::format("latte: warning: no chat: {}", model.chat.error().message));
+    Warn("no chat: " + model.chat.error().message);
   } else {
-    for (const std::string& caveat : model.chat->UnusedFeatures()) Say("latte: warning: " + caveat);
+    for (const std::string& caveat : model.chat->UnusedFeatures()) Warn(caveat);
   }
   return model;
 }
@@ -85,7 +86,7 @@ Status PrintConfig(const ServeFlags& flags, const ConfigFile& file, const Chosen
 Status DryRun(const Result<MemoryPlan>& plan, bool json) {
   if (!plan) return InvalidArgument(plan.error().message);
   LATTE_RETURN_IF_ERROR(json ? Print(MemoryPlanJson(*plan) + "\n") : Status());
-  if (!json) std::fputs(MemoryPlanText(*plan).c_str(), stderr);
+  if (!json) Tell(MemoryPlanText(*plan));
   if (plan->left_bytes().value_or(0) < 0)
     return InvalidArgument(
         fmt::format("memory: expected at most {} for weights, workspace and cache, found {}",
@@ -108,8 +109,8 @@ void AllowConnections(int64_t connections) {
   constexpr int64_t kOthers = 64;  // of the model, of the cache, of the log
   const int64_t limit = RaiseOpenFiles();
   if (limit < connections + kOthers)
-    Say(
-        fmt::format("latte: warning: {} connections are allowed, but this process may have only {} "
+    Warn(
+        fmt::format("{} connections are allowed, but this process may have only {} "
                     "open files (ulimit -Hn)",
                     connections, limit));
 }
@@ -129,7 +130,7 @@ Status StartServer(ServeParts parts, const Chosen& chosen, const ModelFiles& fil
 
 // One process that is the server and the engine: alone, or rank 0 of ranks that were started by hand.
 Status ServeHere(const Chosen& chosen, const ModelFiles& files, RankGroup* ranks) {
-  ServeParts parts{.options = chosen.serve, .version = LATTE_VERSION, .say = Say};
+  ServeParts parts{.options = chosen.serve, .version = LATTE_VERSION, .say = TellLine};
   parts.load = [&] { return MakeEngine(chosen.engine, files, ranks); };
   return StartServer(std::move(parts), chosen, files);
 }
@@ -137,7 +138,7 @@ Status ServeHere(const Chosen& chosen, const ModelFiles& files, RankGroup* ranks
 // The server, whose engine are the ranks that it starts.
 Status ServeRanks(const Chosen& chosen, const ModelFiles& files) {
   std::stop_source stop;
-  ServeParts parts{.options = chosen.serve, .version = LATTE_VERSION, .say = Say};
+  ServeParts parts{.options = chosen.serve, .version = LATTE_VERSION, .say = TellLine};
   parts.load = [&] {
     return StartRanksOf(chosen.engine, files, chosen.serve.step_timeout, stop.get_token());
   };
@@ -161,7 +162,7 @@ Status ServeFront(FrontLink& front, const Chosen& chosen, const ModelFiles& file
 }
 
 void SayPlan(const MemoryPlan& plan, const Chosen& chosen, const ModelFiles& files) {
-  std::fputs(MemoryPlanText(plan).c_str(), stderr);
+  Tell(MemoryPlanText(plan));
   if (chosen.engine.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
   WarnOfUnused(files.config);
   if (const auto mode = ParseAttentionMode(chosen.engine.attention))
@@ -177,13 +178,35 @@ Result<Chosen> Choose(const ServeFlags& flags, const ConfigFile& file) {
   return out;
 }
 
+// A file of secrets that everybody may write to is refused: another key could be added. Other users who may change or read it
+// are named, but for groups that may read it: services get secrets in that way.
+Status CheckSecrets(const ServeOptions& options) {
+  for (const auto& [flag, path] : {std::pair("--api-key-file", options.api_key_file),
+                                   std::pair("--ssl-keyfile", options.ssl_keyfile)}) {
+    struct stat info = {};
+    if (path.empty() || stat(path.c_str(), &info) != 0) continue;  // reading it says why
+    if ((info.st_mode & S_IWOTH) != 0)
+      return InvalidArgument(fmt::format(
+          "{} {}: everybody may write to it (mode {:o}), expected a file that only you can change; "
+          "look at what is in it, and close it with chmod 600",
+          flag, path, info.st_mode & 07777));
+    if (const std::string who = WhoElseMayWrite(info); !who.empty())
+      Warn(fmt::format("{} {}: it may also be changed by {}", flag, path, who));
+    else if ((info.st_mode & S_IROTH) != 0 && S_ISREG(info.st_mode))
+      Warn(fmt::format(
+          "{} {}: every user of this machine can read it (mode {:o}); chmod 600 closes it", flag,
+          path, info.st_mode & 07777));
+  }
+  return {};
+}
+
 // With the seed -1, every request without a seed gets another one.
 void DrawSeedIfNone(Chosen* chosen) {
   if (chosen->serve.seed >= 0) return;
   chosen->serve.seed = static_cast<int64_t>(DrawSeed());
   chosen->drawn_seed = true;
   if (PrintsNotes())
-    Say(fmt::format(
+    TellLine(fmt::format(
         "seed {} (random; a request that gives none gets one made of it and of its turn)",
         chosen->serve.seed));
 }
@@ -194,6 +217,7 @@ Status ServeCommand(const ServeFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const ConfigFile file, flags.config.Load());
   LATTE_ASSIGN_OR_RETURN(Chosen chosen, Choose(flags, file));
   if (flags.print_config) return PrintConfig(flags, file, chosen);
+  LATTE_RETURN_IF_ERROR(CheckSecrets(chosen.serve));
   LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(chosen.engine.model));
   if (!flags.dry_run) DrawSeedIfNone(&chosen);
   const Result<MemoryPlan> plan = PlanEngine(chosen.engine, files);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "apps/flags/command.h"
+#include "apps/terminal/answer_printer.h"
 #include "apps/terminal/screen.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_path.h"
@@ -27,7 +28,11 @@ struct TokenizeFlags {
 Status DecodeIds(const TokenizeFlags& flags, const Tokenizer& tokenizer) {
   LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ParseIds(*flags.decode));
   LATTE_ASSIGN_OR_RETURN(const std::string text, tokenizer.Decode(ids));
-  if (!flags.json) return Print(text + "\n");
+  if (!flags.json) {
+    AnswerPrinter printer;
+    LATTE_RETURN_IF_ERROR(printer.Add(text + "\n"));
+    return printer.Finish();
+  }
   return Print(Dump(JsonOut{{"text", text}, {"ids", ids}}) + "\n");
 }
 
@@ -45,7 +50,7 @@ Status TokenizeCommand(const TokenizeFlags& flags) {
     text = *flags.text;
   } else {
     if (!flags.file && IsTerminal(STDIN_FILENO))
-      std::fputs("Type the text and end it with Ctrl-D (or give it with --text):\n", stderr);
+      Tell("Type the text and end it with Ctrl-D (or give it with --text):\n");
     LATTE_ASSIGN_OR_RETURN(text, ReadText(flags.file.value_or("-")));
   }
   LATTE_ASSIGN_OR_RETURN(

@@ -24,7 +24,7 @@
 namespace latte {
 
 void WarnAboutRates(const std::string& warning) {
-  if (!warning.empty()) std::fprintf(stderr, "latte: warning: %s\n", warning.c_str());
+  if (!warning.empty()) Warn(warning);
 }
 
 Status SetMemoryPolicy(const std::string& numa) {
@@ -70,8 +70,7 @@ UsedSeed SamplingFlags::Seed(const SamplingParams& params) const {
 }
 
 void SayDrawn(const UsedSeed& seed) {
-  if (seed.drawn && seed.used)
-    std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed.value));
+  if (seed.drawn && seed.used) TellLine(fmt::format("seed {}", seed.value));
 }
 
 void AddThreads(const FlagSet& app, int& threads, int preset) {
@@ -103,9 +102,9 @@ Result<bool> CheckWeightsFlag::Get() const {
 
 namespace {
 
-void Warn(const ModelConfig& config, const MemoryRoom& room) {
+void WarnIfTooLarge(const ModelConfig& config, const MemoryRoom& room) {
   const auto warning = LargerThanMemory(config, room.weight_bytes, room.available_bytes);
-  if (warning) std::fprintf(stderr, "latte: warning: %s\n", warning->c_str());
+  if (warning) Warn(*warning);
 }
 
 }  // namespace
@@ -113,15 +112,16 @@ void Warn(const ModelConfig& config, const MemoryRoom& room) {
 void WarnIfFewer(int asked, int started) {
   const int wanted = asked > 0 ? asked : DefaultThreads();
   if (started < wanted)
-    std::fprintf(stderr,
-                 "latte: warning: %d of %d threads could be started; the process, its user or its "
-                 "control group may have no more (ulimit -u, ulimit -v, pids.max)\n",
-                 started, wanted);
+    Warn(
+        fmt::format("{} of {} threads could be started; the process, its user or its "
+                    "control group may have no more (ulimit -u, ulimit -v, pids.max)",
+                    started, wanted));
 }
 
 void WarnIfLarge(const std::string& dir, const ModelConfig& config) {
   const Result<Checkpoint> checkpoint = Checkpoint::Open(dir);
-  if (checkpoint) Warn(config, {MemoryForWeights(config, *checkpoint), WeightMemory(*checkpoint)});
+  if (checkpoint)
+    WarnIfTooLarge(config, {MemoryForWeights(config, *checkpoint), WeightMemory(*checkpoint)});
 }
 
 Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& options) {
@@ -131,7 +131,7 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(out.dir));
   LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(out.dir));
   out.room = {MemoryForWeights(config, mapped), WeightMemory(mapped)};
-  Warn(config, out.room);
+  WarnIfTooLarge(config, out.room);
   const EngineOptions* const drafts = options.drafts;
   ModelOptions wanted;
   wanted.mtp = drafts != nullptr && NeedsMtp(*drafts, config);
@@ -149,8 +149,7 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint, hooks.checked));
   }
   shown.End();
-  for (const std::string& caveat : UnusedFeatures(out.model->config()))
-    std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
+  for (const std::string& caveat : UnusedFeatures(out.model->config())) Warn(caveat);
   return out;
 }
 
@@ -213,12 +212,6 @@ Result<std::vector<int32_t>> ParseIds(const std::string& text) {
 
 double PerSecond(int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
-}
-
-Status Print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    return Fail(Code::kUnavailable, "standard output: cannot be written");
-  return {};
 }
 
 }  // namespace latte

@@ -13,6 +13,7 @@
 
 #include "apps/flags/field_flags.h"
 #include "apps/flags/flag_set.h"
+#include "apps/tell.h"
 #include "src/base/json_out_fwd.h"
 #include "src/checkpoint/model_files.h"
 #include "src/engine/ranks/rank_group.h"
@@ -134,8 +135,5 @@ class CheckWeightsFlag {
 [[nodiscard]] Result<std::vector<int32_t>> ParseIds(const std::string& text);
 
 double PerSecond(int64_t tokens, double seconds);  // 0 for no time
-
-// Writes to standard output and flushes. Errors: kUnavailable when the reader is gone.
-[[nodiscard]] Status Print(std::string_view text);
 
 }  // namespace latte

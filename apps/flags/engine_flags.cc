@@ -79,8 +79,7 @@ void WarnIfUnused(const StructFlags<EngineOptions>& flags, const ConfigFile& fil
                   const EngineOptions& options) {
   const std::string source = flags.SourceOf(FieldOf<EngineOptions>("int8_activations"), file);
   if (!source.empty() && options.int8_activations && options.dtype == "f32")
-    std::fprintf(stderr, "latte: warning: %s: int8 has no effect under --dtype f32\n",
-                 source.c_str());
+    Warn(source + ": int8 has no effect under --dtype f32");
 }
 
 // The variable of --context had another name, which must not be ignored in silence.
@@ -108,13 +107,12 @@ Result<EngineOptions> EngineFlags::Options(const std::string& model, const Confi
 }
 
 void WarnOfUnused(const ModelConfig& config) {
-  for (const std::string& caveat : UnusedFeatures(config))
-    std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
+  for (const std::string& caveat : UnusedFeatures(config)) Warn(caveat);
 }
 
 void WarnIfDense(const ModelConfig& config, AttentionMode mode) {
   const std::string warning = DenseWarning(config, mode);
-  if (!warning.empty()) std::fprintf(stderr, "latte: warning: %s\n", warning.c_str());
+  if (!warning.empty()) Warn(warning);
 }
 
 void Introduce(const Engine& engine, const ModelConfig& config) {
@@ -122,14 +120,12 @@ void Introduce(const Engine& engine, const ModelConfig& config) {
   const EngineOptions& options = engine.options();
   WarnOfUnused(config);
   if (const auto mode = ParseAttentionMode(options.attention)) WarnIfDense(config, *mode);
-  std::fputs(
+  Tell(
       fmt::format("cache: {} pages of {} tokens, {} tokens, {} bytes; longest sequence {} "
                   "tokens\nprefill workspace: {} tokens, {} bytes\n",
                   stats.pages_total, stats.page_tokens, stats.pages_total * stats.page_tokens,
                   stats.pages_total * stats.page_bytes, options.max_tokens, ExpandedTokens(options),
-                  PrefillWorkspaceBytes(config, options))
-          .c_str(),
-      stderr);
+                  PrefillWorkspaceBytes(config, options)));
 }
 
 }  // namespace latte

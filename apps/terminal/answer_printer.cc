@@ -38,7 +38,7 @@ Status AnswerPrinter::Finish() {
 Status AnswerPrinter::Write(std::string_view text) {
   if (text.empty()) return {};
   amid_line_ = !text.ends_with('\n');
-  return Print(text);
+  return PrintBytes(text);
 }
 
 }  // namespace latte

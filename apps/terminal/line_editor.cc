@@ -15,6 +15,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "apps/tell.h"
 #include "apps/terminal/keys.h"
 #include "apps/terminal/pastes.h"
 #include "apps/terminal/screen.h"
@@ -220,7 +221,7 @@ class LineEditor::Impl {
   // A conversation needs no history: one warning is enough.
   void Warn(const Error& error) {
     if (std::exchange(warned_, true)) return;
-    std::fputs(fmt::format("latte: warning: {}\n", error.message).c_str(), stderr);
+    latte::Warn(error.message);
   }
 
   // libedit loses a control sequence at the end of a prompt: the last character, a space, stands behind it.

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "apps/tell.h"
 #include "apps/terminal/screen.h"
+#include "src/text/unicode/visible.h"
 
 namespace latte {
 namespace {
@@ -91,7 +93,8 @@ std::string Progress::Line() const {
   const size_t free = columns > taken ? columns - taken : 0;
   std::string out =
       fmt::format("{} {}", what_, ProgressText(done_, total_, rate_.Get(), free, noun_));
-  if (!extra_.empty() && WidthOf(out) + 2 + WidthOf(extra_) <= columns) out += "  " + extra_;
+  const std::string extra = VisibleLine(extra_);  // names of files and of what is measured
+  if (!extra.empty() && WidthOf(out) + 2 + WidthOf(extra) <= columns) out += "  " + extra;
   return out.substr(0, columns);
 }
 
@@ -135,13 +138,13 @@ void Progress::Clear() {
 void Progress::Note(const std::string& text) {
   const std::lock_guard lock(mutex_);
   ClearLine();
-  std::fputs(fmt::format("latte: note: {}\n", text).c_str(), stderr);
+  TellLine("latte: note: " + text);
 }
 
 void Progress::EndWith(const std::string& line) {
   const std::lock_guard lock(mutex_);
   ClearLine();
-  std::fputs((line + "\n").c_str(), stderr);
+  TellLine(line);
   ended_ = true;
 }
 
@@ -172,8 +175,7 @@ void ProgressOfLoading::End() {
 }
 
 void ShowNotes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes)
-    std::fputs(fmt::format("latte: note: {}\n", note).c_str(), stderr);
+  for (const std::string& note : notes) TellLine("latte: note: " + note);
 }
 
 }  // namespace latte

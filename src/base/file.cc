@@ -42,6 +42,15 @@ Result<int64_t> OpenRegular(const std::string& path, Fd& out) {
   return static_cast<int64_t>(st.st_size);
 }
 
+// A path for a message that a signal handler prints: bytes that are not printable ASCII as \x1b.
+std::string PlainPath(const std::string& path) {
+  std::string out;
+  for (const char c : path)
+    out += c >= 0x20 && c < 0x7f ? std::string(1, c)
+                                 : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return out;
+}
+
 }  // namespace
 
 Result<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
@@ -104,7 +113,7 @@ MappedFile::MappedFile(std::string path, const std::byte* data, size_t size)
       lost_(fmt::format("latte: unavailable: {}: expected the {} bytes that were there when the "
                         "file was opened, found that it can no longer be read: another program "
                         "truncated it, or its disk failed; start again with a whole file\n",
-                        path_, size_)) {
+                        PlainPath(path_), size_)) {
   if (data_ != nullptr) guard_ = GuardMap(data_, size_, lost_.c_str());
 }
 

@@ -19,6 +19,7 @@
 #include "src/serve/observe/observer.h"
 #include "src/serve/restarts.h"
 #include "src/serve/workers.h"
+#include "src/text/unicode/visible.h"
 
 namespace latte {
 namespace {
@@ -315,7 +316,7 @@ void Server::Leave(int exit_code) {
 
 Status Server::End() {
   if (stuck_) {
-    std::fputs(fmt::format("latte: {}\n", ToString(*failure_)).c_str(), stderr);
+    std::fputs(fmt::format("latte: {}\n", VisibleLine(ToString(*failure_))).c_str(), stderr);
     Leave(ExitCode(failure_->code));
   }
   // A large model may load for minutes. There are no prefixes yet that could be lost.

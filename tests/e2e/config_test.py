@@ -49,6 +49,34 @@ class Case(unittest.TestCase):
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
 
+class Secrets(Case):
+    """Who may read and write the files with keys."""
+
+    def test_permissions(self):
+        keys = self.folder / "keys"
+        keys.write_text("secret\n")
+        for flags in (["--api-key-file", keys], ["--ssl-certfile", keys, "--ssl-keyfile", keys]):
+            for mode, code, said in ((0o600, 0, ""), (0o400, 0, ""), (0o640, 0, ""), (0o644, 0, "every user of this machine can read it (mode 644)"),
+                                     (0o666, 2, "everybody may write to it (mode 666)"), (0o602, 2, "chmod 600")):
+                with self.subTest(flags=flags, mode=oct(mode)):
+                    keys.chmod(mode)
+                    done = latte("serve", "tiny", *flags, "--dry-run", "--cache-bytes", "64M")
+                    self.assertEqual(done.returncode, code, done.stderr)
+                    self.assertEqual(f"{flags[-2]} {keys}: " in done.stderr, bool(said), done.stderr)
+                    self.assertIn(said, done.stderr)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs a file of another user: run as root")
+    def test_owners(self):
+        keys = self.folder / "keys"
+        keys.write_text("secret\n")
+        for owner, group, mode, said in ((12345, 0, 0o600, "it may also be changed by user 12345"), (0, 12345, 0o660, "the members of group 12345")):
+            keys.chmod(mode)
+            os.chown(keys, owner, group)
+            done = latte("serve", "tiny", "--api-key-file", keys, "--dry-run", "--cache-bytes", "64M")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(said, done.stderr)
+
+
 class Sources(Case):
     def test_flag_variable_file_default(self):
         path = self.file('threads = 3\n[serve]\nport = 8003\n')

@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "src/text/unicode/unicode.h"
+#include "src/text/unicode/visible.h"
+
 namespace latte {
 namespace {
 
@@ -44,10 +47,11 @@ std::string OneLine(std::string_view text, size_t most) {
     const bool is_space = static_cast<unsigned char>(c) <= ' ' || c == 0x7f;
     if (is_space && (out.empty() || out.back() == ' ')) continue;
     out += is_space ? ' ' : c;
-    if (out.size() >= most) return out + "…";
+    if (out.size() >= most)
+      return VisibleLine(out.substr(0, out.size() - UnfinishedUtf8Suffix(out))) + "…";
   }
   if (out.ends_with(' ')) out.pop_back();
-  return out;
+  return VisibleLine(out);
 }
 
 Error StatusError(const HttpResponse& response) {

@@ -1,0 +1,26 @@
+// What Latte says to its user. Names, messages and values in it come from checkpoints, servers and files; here, and
+// nowhere else, they are made safe for a terminal. Answers of models go through AnswerPrinter.
+#pragma once
+
+#include <string_view>
+
+#include "latte/status.h"
+
+namespace latte {
+
+// Writes `text` to standard error, as VisibleLines.
+void Tell(std::string_view text);
+
+// Writes `line`, as VisibleLine, and a newline to standard error: text of strangers adds no line.
+void TellLine(std::string_view line);
+
+// "latte: warning: …".
+void Warn(std::string_view text);
+
+// Writes `text`, a table or JSON, to standard output, as VisibleLines. Errors: kUnavailable.
+[[nodiscard]] Status Print(std::string_view text);
+
+// Writes bytes to standard output as they are. Errors: kUnavailable.
+[[nodiscard]] Status PrintBytes(std::string_view bytes);
+
+}  // namespace latte
