@@ -4,10 +4,12 @@
 #include <csignal>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "apps/flags/command.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
+#include "apps/terminal/screen.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/hub_cache.h"
 #include "src/checkpoint/model_path.h"
@@ -26,6 +28,7 @@ struct PullFlags {
   double timeout = 30;
   bool dry_run = false;
   bool any_model = false;
+  bool verify = false;
   bool quiet = false;
   bool json = false;
 };
@@ -43,6 +46,7 @@ Result<PullRequest> PullRequestOf(const PullFlags& flags) {
   out.selection = {flags.include, flags.exclude};
   out.dry_run = flags.dry_run;
   out.any_model = flags.any_model;
+  out.verify = flags.verify;
   out.download.connections = flags.connections;
   out.download.retry.retries = flags.retries;
   return out;
@@ -73,6 +77,11 @@ JsonOut ReportJson(const PullRequest& request, const PullPlan& plan, double seco
   return out;
 }
 
+// A program that reads it needs every byte of a path.
+Status PrintPath(const std::string& path) {
+  return IsTerminal(STDOUT_FILENO) ? Print(path + "\n") : PrintBytes(path + "\n");
+}
+
 // With HF_HUB_OFFLINE the cache has to do.
 Status Offline(const PullFlags& flags, const PullRequest& request) {
   const Result<std::string> cached = ResolveModelPath(flags.model);
@@ -81,9 +90,8 @@ Status Offline(const PullFlags& flags, const PullRequest& request) {
                 fmt::format("HF_HUB_OFFLINE is set, so nothing is downloaded, and the cache has no "
                             "{}; unset it",
                             flags.model));
-  std::fputs("latte: note: HF_HUB_OFFLINE is set: the cache is not compared with the Hub\n",
-             stderr);
-  if (!flags.json) return Print(*cached + "\n");
+  Tell("latte: note: HF_HUB_OFFLINE is set: the cache is not compared with the Hub\n");
+  if (!flags.json) return PrintPath(*cached);
   const JsonOut report = {{"repo", request.repo},
                           {"revision", request.revision},
                           {"path", *cached},
@@ -95,29 +103,38 @@ Status Offline(const PullFlags& flags, const PullRequest& request) {
 Status PullCommand(const PullFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(PullRequest request, PullRequestOf(flags));
   LATTE_ASSIGN_OR_RETURN(const HubEnvironment hub, ReadHubEnvironment());
+  if (flags.verify && (hub.offline || flags.dry_run))
+    return InvalidArgument(fmt::format(
+        "--verify compares the cache with the Hub's listing, which {} does not; leave one of them",
+        hub.offline ? "HF_HUB_OFFLINE" : "--dry-run"));
   if (hub.offline) return Offline(flags, request);
   std::atomic<bool> stop = false;
   LATTE_ASSIGN_OR_RETURN(
       const HttpFactory http,
       CurlClients({flags.timeout, "latte/" LATTE_VERSION, hub.certificates}, stop));
   const bool quiet = flags.quiet || flags.json;
-  Progress shown("downloaded", "", quiet ? ProgressStyle::kNone : ProgressStyle::kUsual);
-  request.download.note = [&](const std::string& line) { shown.Note(line); };
+  const ProgressStyle style = quiet ? ProgressStyle::kNone : ProgressStyle::kUsual;
+  Progress checked("checked", "", style);
+  Progress shown("downloaded", "", style);
+  request.download.note = [&](const std::string& line) {
+    checked.Clear();
+    shown.Note(line);
+  };
   const auto start = std::chrono::steady_clock::now();
   // Until the plan is made, nothing has to be kept and Ctrl-C ends the program.
   Interrupts interrupts;
   PullEvents events;
   events.planned = [&](const PullPlan& plan) {
+    checked.End();
     if (request.dry_run) return;
     if (Result<Interrupts> caught = Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}); caught)
       interrupts = *std::move(caught);
     if (!flags.quiet && !flags.json)
-      std::fputs(fmt::format("{}@{}: {} files, {}, to download: {}\n", request.repo,
-                             plan.commit.substr(0, 12), plan.files.size(), BytesText(plan.bytes),
-                             BytesText(plan.missing))
-                     .c_str(),
-                 stderr);
+      Tell(fmt::format("{}@{}: {} files, {}, to download: {}\n", request.repo,
+                       plan.commit.substr(0, 12), plan.files.size(), BytesText(plan.bytes),
+                       BytesText(plan.missing)));
   };
+  events.checked = [&](int64_t done, int64_t total) { checked.Show(done, total); };
   events.progress = [&](int64_t done, int64_t total) { shown.Show(done, total); };
   events.interrupted = [&] { return interrupts.TakeFirst(); };
   const Result<PullPlan> plan = Pull(hub, request, http, stop, events);
@@ -126,8 +143,8 @@ Status PullCommand(const PullFlags& flags) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (flags.json) return Print(Dump(ReportJson(request, *plan, seconds.count())) + "\n");
   if (request.dry_run) return Print(FilesText(*plan));
-  LATTE_RETURN_IF_ERROR(Print(plan->path + "\n"));
-  if (!flags.quiet) std::fputs(fmt::format("next: latte chat {}\n", flags.model).c_str(), stderr);
+  LATTE_RETURN_IF_ERROR(PrintPath(plan->path));
+  if (!flags.quiet) Tell(fmt::format("next: latte chat {}\n", flags.model));
   return {};
 }
 
@@ -148,6 +165,8 @@ Command AddPull(const FlagSet& app) {
   sub.AddSwitch(
       "--any-model", flags->any_model,
       "also a model that Latte does not run; otherwise its config.json ends the download");
+  sub.AddSwitch("--verify", flags->verify,
+                "compare all files of the cache with their checksums; otherwise large ones once");
   sub.Add("--connections", flags->connections,
           "connections, each with a range of a file (default: 4)")
       .Range(1, 32);

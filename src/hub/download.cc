@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <set>
 #include <system_error>
 #include <thread>
 
@@ -10,7 +11,6 @@
 
 #include "src/base/limits/out_of_memory.h"
 #include "src/hub/download_worker.h"
-#include "src/hub/files/digest.h"
 
 namespace latte {
 namespace {
@@ -28,7 +28,9 @@ Download::Download(DownloadSource source, const RepoFolder& folder, std::vector<
       options_(std::move(options)),
       http_(std::move(http)),
       stop_(stop) {
+  std::set<std::string> contents;
   for (HubFile& file : files) {
+    if (!contents.insert(file.oid).second) continue;
     auto job = std::make_unique<DownloadJob>();
     job->blob = folder.Blob(file);
     job->done = folder.HasBlob(file);
@@ -88,12 +90,14 @@ Result<std::optional<DownloadClaim>> Download::NextClaim() {
 // Gives a complete file its name. A wrong one is fetched again, once; one that cannot be read stays for the next run.
 Status Download::Finish(DownloadJob& job) {
   if (!job.bytes->TakeComplete()) return {};
-  const Status verified = VerifyFile(job.bytes->path(), job.file, stop_);
+  const Status verified = job.bytes->Verify(job.file, stop_);
   if (verified) {
     LATTE_RETURN_IF_ERROR(job.bytes->Commit());
-    const std::lock_guard lock(mutex_);
-    job.done = true;
-    return {};
+    {
+      const std::lock_guard lock(mutex_);
+      job.done = true;
+    }
+    return options_.complete ? options_.complete(job.file) : Status();
   }
   if (verified.error().code != Code::kCorrupt) {
     job.bytes->Untake();

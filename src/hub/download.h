@@ -24,7 +24,8 @@ struct DownloadOptions {
   RetryPolicy retry;
   int64_t least_range = int64_t{4} << 20;  // bytes of a request, of files that are divided
   int64_t most_range = int64_t{128} << 20;
-  std::function<void(const std::string&)> note;  // one line for the user, from any thread
+  std::function<void(const std::string&)> note;    // one line for the user, from any thread
+  std::function<Status(const HubFile&)> complete;  // verified and named, from any thread
 };
 
 // A commit of a repository, and the Hub that has it.
@@ -39,16 +40,16 @@ struct DownloadClaim;
 
 class Download {
  public:
-  // `stop` ends it and, when one connection fails for good, is set. `http` ends its requests then.
+  // Files of equal content are one download. `stop` ends it and, when one connection fails for good, is set. `http` ends its requests then.
   Download(DownloadSource source, const RepoFolder& folder, std::vector<HubFile> files,
            DownloadOptions options, HttpFactory http, std::atomic<bool>& stop);
   ~Download();
 
-  // Bytes of all files that have arrived, in this and in earlier runs.
+  // Bytes of all contents that have arrived, in this and in earlier runs.
   int64_t done() const;
 
   // Fetches what is missing. Calls `tick` about five times a second. After an error, what has
-  // arrived is kept for the next run. Errors: kCancelled for `stop`; of NextTry, PartialFile and VerifyFile.
+  // arrived is kept for the next run. Errors: kCancelled for `stop`; of NextTry, PartialFile and `complete`.
   [[nodiscard]] Status Run(const std::function<void()>& tick);
 
  private:

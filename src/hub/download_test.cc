@@ -103,7 +103,7 @@ class Downloads : public testing::Test {
     hub.endpoint = kHub;
     hub.token = "hf_x";
     Download download(
-        {hub, "org/name", std::string(40, 'a')}, folder_, {file_}, options_,
+        {hub, "org/name", std::string(40, 'a')}, folder_, files_, options_,
         [this]() -> Result<std::unique_ptr<Http>> {
           return std::make_unique<ScriptedHttp>(&world_);
         },
@@ -126,6 +126,7 @@ class Downloads : public testing::Test {
   World world_;
   HubFile file_{"w.safetensors", 100,
                 "bce0aff19cf5aa6a7469a30d61d04e4376e4bbf6381052ee9e7f33925c954d52"};
+  std::vector<HubFile> files_ = {file_};
   DownloadOptions options_;
   std::atomic<bool> stop_ = false;
   int64_t done_ = 0;
@@ -178,6 +179,21 @@ TEST_F(Downloads, ServersThatNeverAgreeOnAnETag) {
     std::remove(folder_.Blob(file_).c_str());
     world_.changes.clear();
   }
+}
+
+TEST_F(Downloads, EqualFilesAreOneDownload) {
+  files_ = {file_, file_, file_};
+  files_[1].path = "second";
+  files_[2].path = "third";
+  std::vector<std::string> complete;
+  options_.complete = [&](const HubFile& file) -> Status {
+    complete.push_back(file.path);
+    return {};
+  };
+  ExpectDone(Run());
+  EXPECT_EQ(complete, std::vector<std::string>{file_.path});
+  for (const HubRequest& request : world_.requests)
+    EXPECT_EQ(request.url.find("second") + request.url.find("third"), 2 * std::string::npos);
 }
 
 TEST_F(Downloads, WrongBytesAreNeverKept) {

@@ -17,7 +17,7 @@ namespace latte {
 struct DownloadOptions;
 struct DownloadSource;
 
-// A file that is downloaded. The connections share it.
+// A content that is downloaded, by the name of the first file that has it. The connections share it.
 struct DownloadJob {
   HubFile file;
   std::string blob;

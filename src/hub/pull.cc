@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "src/checkpoint/config/model_family.h"
 #include "src/checkpoint/config/quant_config.h"
 #include "src/hub/files/disk.h"
+#include "src/hub/files/verified_blobs.h"
 #include "src/hub/net/url.h"
 #include "src/hub/progress_text.h"
 
@@ -73,8 +75,10 @@ Result<Listing> FetchListing(Http& http, const HubEnvironment& hub, const PullRe
 PullPlan PlanOf(const Listing& listing, const std::vector<HubFile>& files,
                 const RepoFolder& folder) {
   PullPlan out{listing.commit, folder.Snapshot(listing.commit), {}, 0, 0};
+  std::set<std::string_view> contents;
   for (const HubFile& file : files) {
-    const int64_t missing = folder.HasBlob(file) ? 0 : MissingBytes(folder.Blob(file), file.size);
+    const bool fetched = !contents.insert(file.oid).second || folder.HasBlob(file);
+    const int64_t missing = fetched ? 0 : MissingBytes(folder.Blob(file), file.size);
     out.files.push_back({file, missing});
     out.bytes += file.size;
     out.missing += missing;
@@ -87,7 +91,9 @@ Status Fetch(const HubEnvironment& hub, const PullRequest& request, const RepoFo
              const Listing& listing, const std::vector<HubFile>& files, const HttpFactory& http,
              std::atomic<bool>& stop, const PullEvents& events) {
   int64_t total = 0;
-  for (const HubFile& file : files) total += file.size;
+  std::set<std::string_view> contents;
+  for (const HubFile& file : files)
+    if (contents.insert(file.oid).second) total += file.size;
   Download download({hub, request.repo, listing.commit}, folder, files, request.download, http,
                     stop);
   const Status status = download.Run([&] {
@@ -134,8 +140,8 @@ Status FetchConfig(const HubEnvironment& hub, const PullRequest& request, const 
 
 }  // namespace
 
-Result<PullPlan> Pull(const HubEnvironment& hub, const PullRequest& request,
-                      const HttpFactory& http, std::atomic<bool>& stop, const PullEvents& events) {
+Result<PullPlan> Pull(const HubEnvironment& hub, PullRequest request, const HttpFactory& http,
+                      std::atomic<bool>& stop, const PullEvents& events) {
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Http> first, http());
   LATTE_ASSIGN_OR_RETURN(const Listing listing, FetchListing(*first, hub, request, events));
   LATTE_ASSIGN_OR_RETURN(const std::vector<HubFile> files, SelectFiles(listing, request.selection));
@@ -153,6 +159,12 @@ Result<PullPlan> Pull(const HubEnvironment& hub, const PullRequest& request,
                            told = true;
                            return Pause(0.5, events);
                          }));
+  if (const std::string others = folder.WhoElseWrites(); !others.empty() && request.download.note)
+    request.download.note(others);
+  VerifiedBlobs verified(folder);
+  LATTE_RETURN_IF_ERROR(CheckBlobs(folder, files, &verified,
+                                   {request.verify, events.checked, request.download.note}));
+  request.download.complete = [&](const HubFile& file) { return verified.Add(file); };
   PullPlan plan = PlanOf(listing, files, folder);
   events.planned(plan);
   LATTE_RETURN_IF_ERROR(CheckRoom(folder.path(), plan.missing));

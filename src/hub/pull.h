@@ -17,6 +17,7 @@ struct PullRequest {
   Selection selection;
   bool dry_run = false;    // ends after the plan
   bool any_model = false;  // also a model that Latte does not run
+  bool verify = false;     // compares also the blobs that were compared before
   DownloadOptions download;
 };
 
@@ -24,7 +25,7 @@ struct PullRequest {
 struct PullPlan {
   struct File {
     HubFile file;
-    int64_t missing = 0;  // bytes
+    int64_t missing = 0;  // bytes; 0 also for a file whose content is that of an earlier one
   };
   std::string commit;
   std::string path;  // of the snapshot
@@ -35,15 +36,16 @@ struct PullPlan {
 
 struct PullEvents {
   std::function<void(const PullPlan&)> planned;
+  std::function<void(int64_t done, int64_t total)> checked;   // bytes of blobs that are there
   std::function<void(int64_t done, int64_t total)> progress;  // about five times a second
   std::function<bool()> interrupted;  // asked often; true: end, and leave what can be continued
 };
 
-// Lists the repository, chooses files, downloads what is missing, config.json first, verifies it and
+// Lists the repository, chooses files, verifies what is there, downloads what is missing, config.json first, verifies it and
 // publishes the snapshot. One process at a time downloads a repository; others wait. Errors: of FaultOfStatus and
-// FaultOfNet, ParseListing, SelectFiles, CheckRoom and Download::Run; kUnsupported for a model that Latte does not
+// FaultOfNet, ParseListing, SelectFiles, RepoFolder, CheckBlobs, CheckRoom and Download::Run; kUnsupported for a model that Latte does not
 // run, after config.json.
-[[nodiscard]] Result<PullPlan> Pull(const HubEnvironment& hub, const PullRequest& request,
+[[nodiscard]] Result<PullPlan> Pull(const HubEnvironment& hub, PullRequest request,
                                     const HttpFactory& http, std::atomic<bool>& stop,
                                     const PullEvents& events);
 

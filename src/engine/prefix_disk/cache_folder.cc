@@ -39,6 +39,13 @@ Status OpenFolder(const std::string& path, mode_t forbidden) {
     return Fail(Code::kUnavailable,
                 fmt::format("{}: the cache folder cannot be made: {}", path, std::strerror(errno)));
   struct stat st = {};
+  // In a folder such as /tmp others may have put a link there that leads into another folder of this user.
+  if (lstat(path.c_str(), &st) == 0 && S_ISLNK(st.st_mode) && st.st_uid != geteuid() &&
+      st.st_uid != 0)
+    return InvalidArgument(
+        fmt::format("{}: expected a folder for the cache, found a link of user {}; give another "
+                    "--cache-dir",
+                    path, st.st_uid));
   if (stat(path.c_str(), &st) != 0)
     return Fail(Code::kUnavailable,
                 fmt::format("{}: the cache folder cannot be read: {}", path, std::strerror(errno)));

@@ -4,13 +4,17 @@
 #include <cstdio>
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/base/file.h"
+#include "src/base/files/owners.h"
+#include "src/hub/files/digest.h"
 #include "src/hub/files/disk.h"
 
 namespace latte {
@@ -18,6 +22,7 @@ namespace {
 
 constexpr std::string_view kFirstLine = "latte-pull-1";
 constexpr int64_t kMostStateBytes = 1 << 20;
+constexpr mode_t kBytesMode = 0644;  // no other user may write, whatever the umask
 
 std::string BytesName(const std::string& blob) { return blob + ".latte.incomplete"; }
 std::string StateName(const std::string& blob) { return blob + ".latte.state"; }
@@ -26,11 +31,33 @@ std::vector<ByteRange> Whole(int64_t size) {
   return size == 0 ? std::vector<ByteRange>() : std::vector<ByteRange>{{0, size}};
 }
 
+// Whether no other user can have the file open for writing, and it has no other name.
+bool IsOnlyOurs(const struct stat& info) {
+  return S_ISREG(info.st_mode) && info.st_nlink == 1 && info.st_uid == geteuid() &&
+         WhoElseMayWrite(info).empty();
+}
+
+// Opens the file that an earlier run left, or removes what is there and makes a new one.
+Result<int> OpenBytes(const std::string& path) {
+  int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  struct stat info = {};
+  if (fd >= 0 && (fstat(fd, &info) != 0 || !IsOnlyOurs(info))) close(std::exchange(fd, -1));
+  if (fd < 0) {
+    LATTE_RETURN_IF_ERROR(RemoveFile(path));
+    fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kBytesMode);
+  }
+  if (fd < 0) return DiskError(path, errno);
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return fd;
+  close(fd);
+  return Fail(Code::kUnavailable, path + ": another program is writing it; wait for it to end");
+}
+
 // The state of `blob`; everything is missing where its two files do not belong together.
 PartialState ReadState(const std::string& blob, int64_t size) {
   const PartialState nothing{"", Whole(size)};
   struct stat info = {};
-  if (stat(BytesName(blob).c_str(), &info) != 0 || info.st_size != size) return nothing;
+  if (lstat(BytesName(blob).c_str(), &info) != 0 || info.st_size != size || !IsOnlyOurs(info))
+    return nothing;
   const Result<std::string> text = ReadFile(StateName(blob), kMostStateBytes);
   if (!text) return nothing;
   return ParseState(*text, size).value_or(nothing);
@@ -79,13 +106,14 @@ PartialFile::PartialFile(std::string blob, int64_t size, int fd, PartialState st
       tag_(std::move(state.tag)),
       ranges_(std::move(state.missing)) {}
 
-PartialFile::~PartialFile() { close(fd_); }
+PartialFile::~PartialFile() {
+  if (fd_ >= 0) close(fd_);
+}
 
 Result<std::unique_ptr<PartialFile>> PartialFile::Open(const std::string& blob, int64_t size) {
   PartialState state = ReadState(blob, size);
   const std::string path = BytesName(blob);
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd < 0) return DiskError(path, errno);
+  LATTE_ASSIGN_OR_RETURN(const int fd, OpenBytes(path));
   std::unique_ptr<PartialFile> out(new PartialFile(blob, size, fd, std::move(state)));
   if (out->missing() == size && ftruncate(fd, 0) != 0) return DiskError(path, errno);
   if (ftruncate(fd, size) != 0) return DiskError(path, errno);
@@ -108,9 +136,11 @@ int64_t PartialFile::missing() const {
 }
 
 bool PartialFile::TakeComplete() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (taken_ || ranges_.bytes() > 0) return false;
-  taken_ = true;
+  taken_ =
+      true;  // a write of a connection whose claim was forgotten may be under way, but none begins
+  written_.wait(lock, [&] { return writing_ == 0; });
   return true;
 }
 
@@ -121,14 +151,23 @@ void PartialFile::Untake() {
 
 Status PartialFile::Write(int64_t at, std::span<const std::byte> bytes) {
   const ByteRange range{at, at + static_cast<int64_t>(bytes.size())};
-  while (!bytes.empty()) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (taken_) return {};
+    ++writing_;
+  }
+  int err = 0;
+  while (!bytes.empty() && err == 0) {
     const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return DiskError(path_, errno);
+    if (n < 0 && errno != EINTR) err = errno;
+    if (n < 0) continue;
     bytes = bytes.subspan(static_cast<size_t>(n));
     at += n;
   }
   const std::lock_guard lock(mutex_);
+  --writing_;
+  written_.notify_all();
+  if (err != 0) return DiskError(path_, err);
   ranges_.Arrived(range);
   return {};
 }
@@ -180,8 +219,21 @@ void PartialFile::Discard() {
   std::remove(path_.c_str());
 }
 
+Status PartialFile::Verify(const HubFile& file, const std::atomic<bool>& stop) const {
+  return VerifyOpenFile(fd_, file, stop);
+}
+
 Status PartialFile::Commit() {
-  if (fsync(fd_) != 0) return DiskError(path_, errno);
+  struct stat verified = {};
+  struct stat named = {};
+  if (fsync(fd_) != 0 || fstat(fd_, &verified) != 0) return DiskError(path_, errno);
+  if (lstat(path_.c_str(), &named) != 0) return DiskError(path_, errno);
+  if (named.st_dev != verified.st_dev || named.st_ino != verified.st_ino || !IsOnlyOurs(named))
+    return Fail(Code::kUnavailable,
+                path_ +
+                    ": another program has changed it or put another file in its place; let "
+                    "no other user write into the cache, and try again");
+  if (close(std::exchange(fd_, -1)) != 0) return DiskError(path_, errno);
   if (rename(path_.c_str(), blob_.c_str()) != 0) return DiskError(blob_, errno);
   std::remove(StateName(blob_).c_str());
   return SyncFolderOf(blob_);

@@ -2,8 +2,13 @@
 // with the ranges that are missing. A download that ended, in whatever way, is continued from both.
 // The names differ from huggingface_hub's "<blob>.incomplete", because it takes the length of such a
 // file for the number of bytes that have arrived, and here bytes arrive in several places.
+//
+// The blob gets its name only when no process can change its bytes any more: only this user may write into the file, it has
+// no other name, it is locked against other processes, no thread writes into it, and it is closed.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -14,6 +19,7 @@
 #include "latte/status.h"
 
 #include "src/hub/files/missing_ranges.h"
+#include "src/hub/repo/listing.h"
 
 namespace latte {
 
@@ -32,7 +38,8 @@ int64_t MissingBytes(const std::string& blob, int64_t size);
 // Thread-safe.
 class PartialFile {
  public:
-  // Continues what is there, or begins. Errors: kUnavailable; kExhausted if the disk is full.
+  // Continues what is there, or begins anew: also if others could write into the file that is there. Errors: kUnavailable,
+  // also while another process has it open; kExhausted if the disk is full; kInvalidArgument if a folder is in the way.
   [[nodiscard]] static Result<std::unique_ptr<PartialFile>> Open(const std::string& blob,
                                                                  int64_t size);
   PartialFile(const PartialFile&) = delete;
@@ -45,11 +52,12 @@ class PartialFile {
   void MakeUndivided();
   bool undivided() const;
   int64_t missing() const;
-  // True once for a complete file: its caller verifies and commits it.
+  // True once for a complete file: its caller verifies and commits it. No write is under way then, and none follows.
   bool TakeComplete();
   void Untake();  // the caller did not come to it
 
-  // Writes the first bytes of a claim. Errors: kExhausted if the disk is full; kUnavailable.
+  // Writes the first bytes of a claim. Those that come late, to a complete file, are dropped.
+  // Errors: kExhausted if the disk is full; kUnavailable.
   [[nodiscard]] Status Write(int64_t at, std::span<const std::byte> bytes);
 
   std::string tag() const;
@@ -61,10 +69,11 @@ class PartialFile {
   void Restart();
   // Removes both files. Nothing may be written afterwards.
   void Discard();
-  // Forces the bytes to the disk, and gives the file its name. Errors: as Write.
+  // Errors: of VerifyOpenFile.
+  [[nodiscard]] Status Verify(const HubFile& file, const std::atomic<bool>& stop) const;
+  // Forces the bytes to the disk, closes the file, and gives it its name. Errors: as Write; kUnavailable if another
+  // file has taken its place.
   [[nodiscard]] Status Commit();
-
-  const std::string& path() const { return path_; }
 
  private:
   void RestartLocked();
@@ -73,10 +82,12 @@ class PartialFile {
   const std::string blob_;
   const std::string path_;
   const int64_t size_;
-  const int fd_;
+  int fd_;
   mutable std::mutex mutex_;
   std::string tag_;
   MissingRanges ranges_;
+  int writing_ = 0;  // calls of Write
+  std::condition_variable written_;
   bool taken_ = false;
   bool undivided_ = false;
 };

@@ -120,8 +120,44 @@ TEST_F(Partial, BytesWithoutAStateOrOfAnotherSizeAreNotTrusted) {
 
 TEST_F(Partial, ALinkInThePlaceOfTheBytesIsNotFollowed) {
   fs::create_symlink(scratch_.File("elsewhere"), blob_ + ".latte.incomplete");
-  EXPECT_FALSE(PartialFile::Open(blob_, 6));
+  Open(6);
   EXPECT_FALSE(fs::exists(scratch_.File("elsewhere")));
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(blob_ + ".latte.incomplete")));
+}
+
+TEST_F(Partial, BytesThatComeLateChangeNoCompleteFile) {
+  const auto file = Open(6);
+  ASSERT_TRUE(file->Write(0, Bytes("abcdef")));
+  ASSERT_TRUE(file->TakeComplete());
+  ASSERT_TRUE(file->Write(0, Bytes("evil")));  // of a connection whose claim was forgotten
+  ASSERT_TRUE(file->Commit());
+  ASSERT_TRUE(file->Write(0, Bytes("evil")));
+  EXPECT_EQ(*ReadFile(blob_, 100), "abcdef");
+}
+
+TEST_F(Partial, AFileThatWasExchangedGetsNoName) {
+  for (const bool second_name : {false, true}) {
+    const auto file = Open(6);
+    ASSERT_TRUE(file->Write(0, Bytes("abcdef")));
+    ASSERT_TRUE(file->TakeComplete());
+    const std::string bytes = blob_ + ".latte.incomplete";
+    if (second_name) {
+      fs::create_hard_link(bytes, scratch_.File("second"));
+    } else {
+      fs::remove(bytes);
+      std::ofstream(bytes) << "abcdeg";
+    }
+    EXPECT_EQ(file->Commit().error().code, Code::kUnavailable);
+    EXPECT_FALSE(fs::exists(blob_));
+    fs::remove(bytes);
+  }
+}
+
+TEST_F(Partial, OneProcessAtATime) {
+  const auto file = Open(6);
+  const auto second = PartialFile::Open(blob_, 6);
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find("another program"), std::string::npos);
 }
 
 // The values are of `git hash-object` and `sha256sum`.

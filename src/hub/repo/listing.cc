@@ -1,6 +1,7 @@
 #include "src/hub/repo/listing.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -68,6 +69,20 @@ Status CheckNames(const std::vector<HubFile>& files, const std::string& where) {
   return {};
 }
 
+// Files of one checksum are one content, and have one size.
+Status CheckSizes(const std::vector<HubFile>& files, const std::string& where) {
+  std::map<std::string_view, const HubFile*> contents;
+  for (const HubFile& file : files) {
+    const HubFile& first = *contents.emplace(file.oid, &file).first->second;
+    if (first.size != file.size)
+      return Corrupt(
+          fmt::format("{}: files '{}' and '{}' of one checksum: expected one size, found "
+                      "{} and {} bytes",
+                      where, first.path, file.path, first.size, file.size));
+  }
+  return {};
+}
+
 }  // namespace
 
 bool IsSafePath(std::string_view path) {
@@ -97,6 +112,7 @@ Result<Listing> ParseListing(std::string_view json, const std::string& where) {
     out.files.push_back(std::move(file));
   }
   LATTE_RETURN_IF_ERROR(CheckNames(out.files, where));
+  LATTE_RETURN_IF_ERROR(CheckSizes(out.files, where));
   return out;
 }
 
