@@ -16,11 +16,8 @@ work="$folder/work"
 rm -rf "$work" "$stamp"
 mkdir -p "$work/build"
 trap 'rm -rf "$work"' EXIT
-python3 -m venv "$work/venv"
-"$work/venv/bin/pip" --disable-pip-version-check --no-input download -q --no-deps --no-binary=xgrammar \
-  --dest "$work" "xgrammar==$version"
-archive="$work/xgrammar-$version.tar.gz"
-echo "$hash  $archive" | sha256sum --check --quiet -
+# Its hash is compared before anything of it runs, and CMake builds it without Python's build tools, which are not pinned.
+archive="$("$(dirname "$0")/fetch_archive.py" xgrammar "$version" "$hash" "$work")"
 tar -xzf "$archive" -C "$work"
 
 # The sources read this file first; their own turns the Python bindings on, whatever the command line says.
