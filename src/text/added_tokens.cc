@@ -86,8 +86,12 @@ const AddedToken* AddedTokens::LongestAt(const Round& round, std::string_view te
       return token.content.size() > depth ? static_cast<uint8_t>(token.content[depth]) : -1;
     };
     const int byte = static_cast<uint8_t>(text[depth]);
-    low = std::partition_point(low, high, [&](const AddedToken& t) { return byte_at(t) < byte; });
-    high = std::partition_point(low, high, [&](const AddedToken& t) { return byte_at(t) == byte; });
+    // Long tokens that begin alike differ late: then the first and the last one agree.
+    if (byte_at(*low) != byte || byte_at(*std::prev(high)) != byte) {
+      low = std::partition_point(low, high, [&](const AddedToken& t) { return byte_at(t) < byte; });
+      high =
+          std::partition_point(low, high, [&](const AddedToken& t) { return byte_at(t) == byte; });
+    }
     if (low != high && low->content.size() == depth + 1) longest = &*low;
   }
   return longest;
