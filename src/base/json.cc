@@ -27,14 +27,16 @@ struct Json::Value {
     ByKey by_key;
     std::vector<const ByKey::value_type*> in_order;  // of the document
   };
-  std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, std::string, std::unique_ptr<Items>,
-               std::unique_ptr<Members>>
+  // 16 bytes: a list of numbers has a value for every two bytes of its text.
+  std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, std::unique_ptr<std::string>,
+               std::unique_ptr<Items>, std::unique_ptr<Members>>
       is = nullptr;
 
   template <class T>
   const T* As() const {
     return std::get_if<T>(&is);
   }
+  const std::string* text() const { return Pointer<std::string>(); }
   Items* items() const { return Pointer<Items>(); }
   Members* members() const { return Pointer<Members>(); }
 
@@ -65,7 +67,7 @@ class Json::Builder : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(number_integer_t v) override { return Add({int64_t{v}}) != nullptr; }
   bool number_unsigned(number_unsigned_t v) override { return Add({uint64_t{v}}) != nullptr; }
   bool number_float(number_float_t v, const string_t&) override { return Add({v}) != nullptr; }
-  bool string(string_t& v) override { return Add({std::move(v)}) != nullptr; }
+  bool string(string_t& v) override { return Add({std::make_unique<std::string>(v)}) != nullptr; }
   bool binary(binary_t&) override { return Stop("binary value"); }
   bool start_object(std::size_t) override { return Open({std::make_unique<Members>()}); }
   bool start_array(std::size_t) override { return Open({std::make_unique<Items>()}); }
@@ -199,7 +201,7 @@ void Json::Append(const Value& value, std::string* out) {
       Append(member->second, out);
     }
     *out += '}';
-  } else if (const auto* text = value.As<std::string>()) {
+  } else if (const std::string* text = value.text()) {
     *out += Dump(JsonOut(*text));
   } else if (const auto* truth = value.As<bool>()) {
     *out += *truth ? "true" : "false";
@@ -225,7 +227,7 @@ tl::unexpected<Error> Json::WrongType(std::string_view expected) const {
 
 bool Json::is_object() const { return value_->members() != nullptr; }
 bool Json::is_array() const { return value_->items() != nullptr; }
-bool Json::is_string() const { return value_->As<std::string>() != nullptr; }
+bool Json::is_string() const { return value_->text() != nullptr; }
 bool Json::is_integer() const { return value_->As<int64_t>() || value_->As<uint64_t>(); }
 bool Json::is_number() const { return is_integer() || value_->As<double>() != nullptr; }
 bool Json::is_bool() const { return value_->As<bool>() != nullptr; }
@@ -277,7 +279,7 @@ Result<bool> Json::AsBool() const {
 }
 
 Result<std::string> Json::AsString() const {
-  const auto* v = value_->As<std::string>();
+  const std::string* v = value_->text();
   return v == nullptr ? WrongType("a string") : Result<std::string>(*v);
 }
 

@@ -245,6 +245,11 @@ Result<ChatPrompt> ChatPromptBuilder::Build(std::span<const ChatMessage> message
 Result<ChatPrompt> ChatPromptBuilder::BuildFrom(std::span<const ChatMessage> messages,
                                                 const ChatOptions& options) const {
   LATTE_ASSIGN_OR_RETURN(const std::vector<TextPiece> pieces, renderer_.Render(messages, options));
+  if (options.check_size) {
+    size_t bytes = 0;
+    for (const TextPiece& piece : pieces) bytes += piece.text.size();
+    LATTE_RETURN_IF_ERROR(options.check_size(bytes));
+  }
   LATTE_RETURN_IF_ERROR(CheckEnd(messages, options, pieces));
   ChatPrompt out;
   LATTE_ASSIGN_OR_RETURN(out.notes, NotesOn(messages, options, pieces));

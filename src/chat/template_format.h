@@ -50,6 +50,8 @@ struct ChatOptions {
   // which take precedence. The encoders have none.
   std::optional<std::string> variables;
   jinja::RenderOptions render;
+  // Called with the bytes of the prompt before it is tokenised; its error ends the building.
+  std::function<Status(size_t bytes)> check_size;
 
   bool thinks() const {
     return thinking.value_or(false);

@@ -236,6 +236,35 @@ TEST(BadRequest, OnlyTheEnginesOwnWordsSayThatAPromptIsTooLong) {
   }
 }
 
+TEST(BadRequest, ATextThatCannotFitIsRefusedBeforeItIsTokenised) {
+  constexpr int64_t kContext = 16;
+  const size_t longest = Tiny().tokenizer.max_token_bytes();
+  ASSERT_GT(longest, 1);
+  const std::string fits((kContext - 4) * longest, 'a');
+  const std::string too_long(kContext * longest + 1, 'a');
+  const auto parse = [&](OpenAiEndpoint endpoint, const std::string& text) {
+    const std::string message = R"([{"role":"user","content":")" + text + R"("}])";
+    std::string body = R"({"model":"tiny","max_tokens":1,"messages":)" + message + "}";
+    if (endpoint == OpenAiEndpoint::kCompletions) body = R"({"prompt":")" + text + R"("})";
+    if (endpoint == OpenAiEndpoint::kResponses) body = R"({"input":)" + message + "}";
+    return ParseOpenAiBody(endpoint, body, Tiny(), {.max_model_len = kContext});
+  };
+  for (const OpenAiEndpoint endpoint : {OpenAiEndpoint::kChat, OpenAiEndpoint::kCompletions,
+                                        OpenAiEndpoint::kResponses, OpenAiEndpoint::kMessages}) {
+    EXPECT_TRUE(parse(endpoint, fits)) << parse(endpoint, fits).error().message;
+    const auto refused = parse(endpoint, too_long);
+    ASSERT_FALSE(refused) << Url(endpoint);
+    const auto found = FindPromptTooLong(refused.error());
+    ASSERT_TRUE(found) << refused.error().message;
+    EXPECT_TRUE(found->at_least);
+    EXPECT_GE(found->tokens, kContext + 1);
+    EXPECT_EQ(found->max_tokens, kContext);
+  }
+  EXPECT_TRUE(ParseOpenAiBody(OpenAiEndpoint::kCompletions, R"({"prompt":")" + too_long + R"("})",
+                              Tiny(), {}))
+      << "without a known context, the engine decides";
+}
+
 // What needs the model's vocabulary or the size of the cache is refused by the engine.
 TEST(BadRequest, TheEngineRefusesTheRest) {
   EngineOptions options;

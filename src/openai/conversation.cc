@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "src/engine/request/prompt_too_long.h"
+
 namespace latte {
 namespace {
 
@@ -23,7 +25,18 @@ Error NamePlace(Error error, const std::vector<std::string>& places) {
   return error;
 }
 
+Status CheckMessageCount(size_t found, std::string_view where) {
+  if (found <= kMaxMessages) return {};
+  return InvalidArgument(
+      fmt::format("{}: expected at most {} messages, found {}", where, kMaxMessages, found));
+}
+
 }  // namespace
+
+Status CheckMessageList(const Json& list) {
+  if (list.is_array() && list.size() > 0) return CheckMessageCount(list.size(), list.path());
+  return InvalidArgument(list.path() + ": expected an array of at least one message");
+}
 
 Request DefaultSettings(const OpenAiModel& model) {
   Request out;
@@ -33,14 +46,18 @@ Request DefaultSettings(const OpenAiModel& model) {
 }
 
 Status AddConversation(const Conversation& conversation, const OpenAiModel& model,
-                       OpenAiRequest* out) {
+                       const OpenAiRules& rules, OpenAiRequest* out) {
   if (!model.chat) return tl::unexpected(model.chat.error());
+  LATTE_RETURN_IF_ERROR(CheckMessageCount(conversation.messages.size(), "messages"));
   const OpenAiTools& tools = conversation.tools;
   LATTE_ASSIGN_OR_RETURN(ChatOptions options,
                          ReasoningOptions(conversation.reasoning, *model.chat, &out->notes));
   LATTE_RETURN_IF_ERROR(CheckTools(tools, *model.chat));
   if (tools.active()) options.tools = tools.json;
   options.add_generation_prompt = conversation.opens_answer;
+  options.check_size = [&](size_t bytes) {
+    return CheckTextFits(bytes, model.tokenizer.max_token_bytes(), rules.max_model_len);
+  };
   std::vector<std::string> places;
   for (size_t i = 0; i < conversation.messages.size(); ++i)
     places.push_back(i < conversation.places.size() ? conversation.places[i]

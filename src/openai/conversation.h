@@ -2,11 +2,13 @@
 // reads its own fields into this form.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "latte/request.h"
 
+#include "src/base/json.h"
 #include "src/chat/template_format.h"
 #include "src/openai/format/answer_format.h"
 #include "src/openai/reasoning.h"
@@ -14,6 +16,12 @@
 #include "src/openai/tools/tools.h"
 
 namespace latte {
+
+// Messages of a conversation, or items of one. A message takes some 3 KB while its prompt is made.
+inline constexpr size_t kMaxMessages = 16384;
+
+// Errors: kInvalidArgument unless `list` is an array of one to kMaxMessages elements.
+[[nodiscard]] Status CheckMessageList(const Json& list);
 
 struct Conversation {
   Request settings;  // sampling, stop conditions, salt …; its prompt is not used
@@ -32,9 +40,9 @@ Request DefaultSettings(const OpenAiModel& model);
 
 // Adds the conversation's prompt to out->requests and sets what the reply must know of it: calls,
 // functions, parallel_calls, prompts, in_thought; appends notes.
-// Errors: of ReasoningOptions, CheckTools, SetGrammar and ChatPromptBuilder::Build, which name a place where
+// Errors: of CheckTextFits for a text longer than rules.max_model_len tokens; of ReasoningOptions, CheckTools, SetGrammar and ChatPromptBuilder::Build, which name a place where
 // there is one; of model.chat.
 [[nodiscard]] Status AddConversation(const Conversation& conversation, const OpenAiModel& model,
-                                     OpenAiRequest* out);
+                                     const OpenAiRules& rules, OpenAiRequest* out);
 
 }  // namespace latte

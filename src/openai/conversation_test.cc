@@ -17,7 +17,7 @@ Conversation Chat(std::vector<ChatMessage> messages) {
 
 TEST(Conversation, BecomesTheSameRequestAsAChat) {
   OpenAiRequest made;
-  ASSERT_TRUE(AddConversation(Chat({{.role = "user", .content = "Hi"}}), Tiny(), &made));
+  ASSERT_TRUE(AddConversation(Chat({{.role = "user", .content = "Hi"}}), Tiny(), {}, &made));
   const OpenAiRequest chat =
       ParseOpenAiBody(OpenAiEndpoint::kChat, R"({"messages":[{"role":"user","content":"Hi"}]})",
                       Tiny())
@@ -92,13 +92,40 @@ TEST(Conversation, AnErrorOfAMessageNamesTheFieldOfTheRequest) {
   Conversation chat = Chat({{.role = "user", .content = "Hi"}, {.role = "nobody", .content = "?"}});
   chat.places = {"instructions", "input.0"};
   OpenAiRequest out;
-  const Status named = AddConversation(chat, Tiny(), &out);
+  const Status named = AddConversation(chat, Tiny(), {}, &out);
   ASSERT_FALSE(named);
   EXPECT_TRUE(named.error().message.starts_with("input.0: ")) << named.error().message;
   chat.places.clear();
-  const Status unnamed = AddConversation(chat, Tiny(), &out);
+  const Status unnamed = AddConversation(chat, Tiny(), {}, &out);
   ASSERT_FALSE(unnamed);
   EXPECT_TRUE(unnamed.error().message.starts_with("messages.1: ")) << unnamed.error().message;
+}
+
+TEST(Conversation, HasAtMostSoManyMessages) {
+  const auto list = [](size_t messages, std::string_view one) {
+    std::string out = "[";
+    for (size_t i = 0; i < messages; ++i) out += std::string(i > 0 ? "," : "") + std::string(one);
+    return out + "]";
+  };
+  constexpr std::string_view kMessage = R"({"role":"user","content":"a"})";
+  const std::string many = list(kMaxMessages + 1, kMessage);
+  const std::string results =
+      R"([{"role":"user","content":)" +
+      list(kMaxMessages + 1, R"({"type":"tool_result","tool_use_id":"x","content":"a"})") + "}]";
+  const std::vector<std::pair<OpenAiEndpoint, std::string>> bodies = {
+      {OpenAiEndpoint::kChat, R"({"messages":)" + many + "}"},
+      {OpenAiEndpoint::kResponses, R"({"input":)" + many + "}"},
+      {OpenAiEndpoint::kMessages, R"({"model":"tiny","max_tokens":1,"messages":)" + many + "}"},
+      {OpenAiEndpoint::kMessages, R"({"model":"tiny","max_tokens":1,"messages":)" + results + "}"}};
+  for (const auto& [endpoint, body] : bodies) {
+    const auto refused = ParseOpenAiBody(endpoint, body, Tiny());
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("at most 16384 messages, found 16385"),
+              std::string::npos)
+        << refused.error().message;
+  }
+  const Json most = Json::Parse(list(kMaxMessages, kMessage), "body").value();
+  EXPECT_TRUE(CheckMessageList(most));
 }
 
 }  // namespace

@@ -270,11 +270,13 @@ std::optional<Status> ReadChatField(const std::string& name, const Json& value,
   return ReadField(OpenAiEndpoint::kChat, name, value, fields);
 }
 
-Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body, OpenAiFields* fields) {
+Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body,
+                        std::span<const std::string_view> other, OpenAiFields* fields) {
   if (!body.is_object()) return InvalidArgument(body.path() + ": expected an object");
   LATTE_RETURN_IF_ERROR(CheckBestOf(body));
   return body.ForEachMember([&](const std::string& name, const Json& value) -> Status {
     if (!body.Find(name)) return {};  // null
+    if (std::find(other.begin(), other.end(), name) != other.end()) return {};
     if (const auto read = ReadField(endpoint, name, value, fields)) return *read;
     return InvalidArgument(fmt::format("{}: {} has no such field here; leave it out{}",
                                        value.path(), Url(endpoint), Suggestion(endpoint, name)));

@@ -38,9 +38,10 @@ struct OpenAiFields {
   std::vector<std::string> ignored;  // fields that have no effect
 };
 
-// Sets the fields that `body` contains; null counts as absent.
+// Sets the fields that `body` contains, but for the `other` ones; null counts as absent.
 // Errors: kCorrupt (of Json), kInvalidArgument or kUnsupported naming the field.
 [[nodiscard]] Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body,
+                                      std::span<const std::string_view> other,
                                       OpenAiFields* fields);
 
 // A limit of tokens. −1 means none, as in other servers: kToTheEnd. Errors: kCorrupt (of Json).

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "src/base/json_out.h"
 #include "src/engine/output/answer_text.h"
+#include "src/openai/events/json_text.h"
 #include "src/text/unicode/unicode.h"
 
 namespace latte {
@@ -23,13 +25,26 @@ std::string TokenText(const Tokenizer& tokenizer, int32_t id) {
 
 namespace {
 
-JsonOut ChatToken(const TokenLogprob& token, const Tokenizer& tokenizer) {
-  JsonOut bytes = JsonOut::array();
-  for (const char byte : tokenizer.TokenBytes(token.token))
-    bytes.push_back(static_cast<unsigned char>(byte));
-  return {{"token", TokenText(tokenizer, token.token)},
-          {"logprob", token.logprob},
-          {"bytes", std::move(bytes)}};
+void Separate(std::string* list) {
+  if (!list->ends_with('[') && !list->ends_with('{')) *list += ',';
+}
+
+void AppendField(std::string_view name, double value, std::string* out) {
+  *out += name;
+  AppendJsonNumber(value, out);
+}
+
+// Without the closing brace.
+void AppendChatToken(const TokenLogprob& token, const Tokenizer& tokenizer, std::string* out) {
+  *out += R"({"token":)";
+  AppendJsonString(TokenText(tokenizer, token.token), out);
+  AppendField(R"(,"logprob":)", token.logprob, out);
+  *out += R"(,"bytes":[)";
+  for (const char byte : tokenizer.TokenBytes(token.token)) {
+    Separate(out);
+    fmt::format_to(std::back_inserter(*out), "{}", static_cast<unsigned char>(byte));
+  }
+  *out += ']';
 }
 
 std::span<const TokenLogprob> Likeliest(const TokenLogprobs& token, int count) {
@@ -49,88 +64,135 @@ class CompletionLists {
 
   // Adds the first token of the prompt, which has no probability: no token precedes it.
   void AddFirst(const OpenAiPrompt& prompt) {
-    const std::string text = TokenText(tokenizer_, prompt.first_token);
-    Add(text, nullptr, nullptr);
+    logprobs_ += "null";
+    top_ += "null";
+    AddText(TokenText(tokenizer_, prompt.first_token));
     if (!prompt.first_is_bos) offset_ += CodePoints(tokenizer_.TokenBytes(prompt.first_token));
   }
 
   // `shown`: its bytes are part of the text that the offsets refer to.
   void Add(const TokenLogprobs& token, bool shown) {
-    const std::string text = TokenText(tokenizer_, token.chosen.token);
-    JsonOut top = JsonOut::object();
-    for (const TokenLogprob& other : Likeliest(token, reply_.logprobs))
-      top[TokenText(tokenizer_, other.token)] = other.logprob;
-    top[text] = token.chosen.logprob;
-    Add(text, token.chosen.logprob, std::move(top));
+    // Tokens with the same text are one member; the chosen token's value counts.
+    std::vector<std::pair<std::string, double>> top;
+    const auto set = [&](const TokenLogprob& one) {
+      std::string text = TokenText(tokenizer_, one.token);
+      const auto same = std::find_if(top.begin(), top.end(),
+                                     [&](const auto& member) { return member.first == text; });
+      if (same != top.end())
+        same->second = one.logprob;
+      else
+        top.emplace_back(std::move(text), one.logprob);
+    };
+    for (const TokenLogprob& other : Likeliest(token, reply_.logprobs)) set(other);
+    set(token.chosen);
+    Separate(&top_);
+    top_ += '{';
+    for (const auto& [text, logprob] : top) {
+      Separate(&top_);
+      AppendJsonString(text, &top_);
+      AppendField(":", logprob, &top_);
+    }
+    top_ += '}';
+    Separate(&logprobs_);
+    AppendJsonNumber(token.chosen.logprob, &logprobs_);
+    AddText(TokenText(tokenizer_, token.chosen.token));
     if (shown) offset_ += CodePoints(tokenizer_.TokenBytes(token.chosen.token));
   }
 
   int64_t offset() const { return offset_; }
 
-  JsonOut Take() {
-    return {{"tokens", std::move(tokens_)},
-            {"token_logprobs", std::move(logprobs_)},
-            {"top_logprobs", std::move(top_)},
-            {"text_offset", std::move(offsets_)}};
+  void AppendTo(std::string* out) const {
+    *out += R"({"tokens":)" + tokens_ + R"(],"token_logprobs":)";
+    *out += logprobs_;
+    *out += R"(],"top_logprobs":)";
+    *out += top_;
+    *out += R"(],"text_offset":)";
+    *out += offsets_;
+    *out += "]}";
   }
 
  private:
-  void Add(const std::string& text, JsonOut logprob, JsonOut top) {
-    tokens_.push_back(text);
-    logprobs_.push_back(std::move(logprob));
-    top_.push_back(std::move(top));
-    offsets_.push_back(offset_);
+  void AddText(std::string_view text) {
+    Separate(&tokens_);
+    AppendJsonString(text, &tokens_);
+    Separate(&offsets_);
+    fmt::format_to(std::back_inserter(offsets_), "{}", offset_);
   }
 
   const OpenAiReply& reply_;
   const Tokenizer& tokenizer_;
   int64_t offset_;
-  JsonOut tokens_ = JsonOut::array();
-  JsonOut logprobs_ = JsonOut::array();
-  JsonOut top_ = JsonOut::array();
-  JsonOut offsets_ = JsonOut::array();
+  std::string tokens_ = "[";
+  std::string logprobs_ = "[";
+  std::string top_ = "[";
+  std::string offsets_ = "[";
 };
 
 }  // namespace
 
-JsonOut ChatLogprobs(std::span<const TokenLogprobs> tokens, const Tokenizer& tokenizer) {
-  JsonOut content = JsonOut::array();
+void AppendChatLogprobs(std::span<const TokenLogprobs> tokens, const Tokenizer& tokenizer,
+                        std::string* out) {
+  *out += R"({"content":[)";
   for (const TokenLogprobs& token : tokens) {
-    JsonOut entry = ChatToken(token.chosen, tokenizer);
-    entry["top_logprobs"] = JsonOut::array();
-    for (const TokenLogprob& other : token.top)
-      entry["top_logprobs"].push_back(ChatToken(other, tokenizer));
-    content.push_back(std::move(entry));
+    Separate(out);
+    AppendChatToken(token.chosen, tokenizer, out);
+    *out += R"(,"top_logprobs":[)";
+    for (const TokenLogprob& other : token.top) {
+      Separate(out);
+      AppendChatToken(other, tokenizer, out);
+      *out += '}';
+    }
+    *out += "]}";
   }
-  return {{"content", std::move(content)}, {"refusal", nullptr}};
+  *out += R"(],"refusal":null})";
 }
 
-JsonOut CompletionLogprobs(const CompletionTokens& shown, const OpenAiReply& reply,
-                           const Tokenizer& tokenizer, int64_t* offset) {
-  CompletionLists out(reply, tokenizer, *offset);
+void AppendCompletionLogprobs(const CompletionTokens& shown, const OpenAiReply& reply,
+                              const Tokenizer& tokenizer, int64_t* offset, std::string* out) {
+  CompletionLists lists(reply, tokenizer, *offset);
   if (shown.echoed != nullptr) {
-    out.AddFirst(*shown.echoed);
-    for (const TokenLogprobs& token : shown.prompt) out.Add(token, true);
+    lists.AddFirst(*shown.echoed);
+    for (const TokenLogprobs& token : shown.prompt) lists.Add(token, true);
   }
   for (const TokenLogprobs& token : shown.tokens)
-    out.Add(token, reply.keep_special || IsShown(tokenizer, token.chosen.token));
-  *offset = out.offset();
-  return out.Take();
+    lists.Add(token, reply.keep_special || IsShown(tokenizer, token.chosen.token));
+  *offset = lists.offset();
+  lists.AppendTo(out);
 }
 
-JsonOut PromptLogprobs(std::span<const TokenLogprobs> prompt, int top, const Tokenizer& tokenizer) {
-  JsonOut out = JsonOut::array({nullptr});
+void AppendPromptLogprobs(std::span<const TokenLogprobs> prompt, int top,
+                          const Tokenizer& tokenizer, std::string* out) {
+  *out += "[null";
   for (const TokenLogprobs& token : prompt) {
-    JsonOut entry = JsonOut::object();
+    *out += ",{";
     const auto add = [&](const TokenLogprob& one) {
-      entry[std::to_string(one.token)] = {{"logprob", one.logprob},
-                                          {"decoded_token", TokenText(tokenizer, one.token)}};
+      Separate(out);
+      fmt::format_to(std::back_inserter(*out), R"("{}":{{"logprob":)", one.token);
+      AppendJsonNumber(one.logprob, out);
+      *out += R"(,"decoded_token":)";
+      AppendJsonString(TokenText(tokenizer, one.token), out);
+      *out += '}';
     };
     add(token.chosen);
-    for (const TokenLogprob& other : Likeliest(token, top)) add(other);
-    out.push_back(std::move(entry));
+    for (const TokenLogprob& other : Likeliest(token, top))
+      if (other.token != token.chosen.token) add(other);
+    *out += '}';
   }
-  return out;
+  *out += ']';
+}
+
+// A byte is at most two escapes of six characters (a token of /v1/completions stands in two lists),
+// or one and a number of three digits. Names, brackets and numbers take less than 96 characters.
+int64_t MaxLogprobsBytes(std::span<const TokenLogprobs> tokens, const Tokenizer& tokenizer) {
+  int64_t bytes = 0;
+  const auto add = [&](const TokenLogprob& one) {
+    bytes += 96 + 12 * static_cast<int64_t>(tokenizer.TokenBytes(one.token).size());
+  };
+  for (const TokenLogprobs& token : tokens) {
+    add(token.chosen);
+    for (const TokenLogprob& other : token.top) add(other);
+  }
+  return bytes;
 }
 
 }  // namespace latte

@@ -1,4 +1,5 @@
-// Log-probabilities in the formats of the OpenAI API.
+// Log-probabilities in the formats of the OpenAI API. They are appended to the text of an answer:
+// a client chooses how many there are, and a tree of them would take several times their bytes.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,6 @@
 
 #include "latte/request.h"
 
-#include "src/base/json_out_fwd.h"
 #include "src/openai/request.h"
 #include "src/text/tokenizer.h"
 
@@ -18,7 +18,8 @@ std::string TokenText(const Tokenizer& tokenizer, int32_t id);
 
 // {"content": [{"token", "logprob", "bytes", "top_logprobs": […]}, …], "refusal": null} of
 // /v1/chat/completions.
-JsonOut ChatLogprobs(std::span<const TokenLogprobs> tokens, const Tokenizer& tokenizer);
+void AppendChatLogprobs(std::span<const TokenLogprobs> tokens, const Tokenizer& tokenizer,
+                        std::string* out);
 
 // {"tokens", "token_logprobs", "top_logprobs", "text_offset"} of /v1/completions; offsets count
 // code points. The first token of a prompt has no logprob. top_logprobs
@@ -28,11 +29,15 @@ struct CompletionTokens {
   std::span<const TokenLogprobs> prompt;
   std::span<const TokenLogprobs> tokens;
 };
-JsonOut CompletionLogprobs(const CompletionTokens& shown, const OpenAiReply& reply,
-                           const Tokenizer& tokenizer, int64_t* offset);
+void AppendCompletionLogprobs(const CompletionTokens& shown, const OpenAiReply& reply,
+                              const Tokenizer& tokenizer, int64_t* offset, std::string* out);
 
 // [null, {"id": {"logprob", "decoded_token"}, …}, …]: one entry per token of the prompt, with `top`
 // alternatives and the token itself.
-JsonOut PromptLogprobs(std::span<const TokenLogprobs> prompt, int top, const Tokenizer& tokenizer);
+void AppendPromptLogprobs(std::span<const TokenLogprobs> prompt, int top,
+                          const Tokenizer& tokenizer, std::string* out);
+
+// The bytes that the tokens take at most in any of these formats.
+int64_t MaxLogprobsBytes(std::span<const TokenLogprobs> tokens, const Tokenizer& tokenizer);
 
 }  // namespace latte

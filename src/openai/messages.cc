@@ -10,6 +10,7 @@
 
 #include "src/base/fields/json_values.h"
 #include "src/base/json_out.h"
+#include "src/openai/conversation.h"
 #include "src/openai/history/placeholder.h"
 
 namespace latte {
@@ -257,8 +258,7 @@ size_t NewQuestion(const Json& messages) {
 }  // namespace
 
 Result<std::vector<ChatMessage>> ParseOpenAiMessages(const Json& messages) {
-  if (!messages.is_array() || messages.size() == 0)
-    return InvalidArgument(messages.path() + ": expected an array of at least one message");
+  LATTE_RETURN_IF_ERROR(CheckMessageList(messages));
   const size_t question = NewQuestion(messages);
   std::vector<ChatMessage> out;
   for (size_t i = 0; i < messages.size(); ++i) {

@@ -9,6 +9,7 @@
 #include "src/base/limits/out_of_memory.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/model_path.h"
+#include "src/engine/request/prompt_too_long.h"
 #include "src/openai/anthropic/request.h"
 #include "src/openai/conversation.h"
 #include "src/openai/fields.h"
@@ -52,13 +53,15 @@ Result<std::vector<int32_t>> PromptIds(const Json& prompt) {
 
 // Sets one prompt: a text or an array of ids.
 Status AddPrompt(const Json& prompt, const Tokenizer& tokenizer, const Request& settings,
-                 OpenAiRequest* out) {
+                 const OpenAiRules& rules, OpenAiRequest* out) {
   Request request = settings;
   OpenAiPrompt shown;
   if (prompt.is_array()) {
     LATTE_ASSIGN_OR_RETURN(request.tokens, PromptIds(prompt));
   } else if (prompt.is_string()) {
     LATTE_ASSIGN_OR_RETURN(request.prompt, prompt.AsString());
+    LATTE_RETURN_IF_ERROR(
+        CheckTextFits(request.prompt.size(), tokenizer.max_token_bytes(), rules.max_model_len));
     shown.first_is_bos = tokenizer.adds_bos();
     LATTE_ASSIGN_OR_RETURN(request.tokens,
                            tokenizer.Encode(request.prompt, {.add_bos = tokenizer.adds_bos()}));
@@ -82,7 +85,7 @@ Status SetPrompts(const OpenAiFields& fields, const Tokenizer& tokenizer, const 
   LATTE_RETURN_IF_ERROR(SetGrammar(fields.format, {}, nullptr, false, &settings));
   const bool is_list = prompt.is_array() && prompt.size() > 0 &&
                        (prompt.At(0).is_string() || prompt.At(0).is_array());
-  if (!is_list) return AddPrompt(prompt, tokenizer, settings, out);
+  if (!is_list) return AddPrompt(prompt, tokenizer, settings, rules, out);
   if (static_cast<int64_t>(prompt.size()) > rules.max_prompts)
     return InvalidArgument(fmt::format("{}: expected at most {} prompts, found {}", prompt.path(),
                                        rules.max_prompts, prompt.size()));
@@ -95,24 +98,26 @@ Status SetPrompts(const OpenAiFields& fields, const Tokenizer& tokenizer, const 
       return InvalidArgument(
           fmt::format("{}: expected {} like the prompts before it", prompt.At(i).path(),
                       prompt.At(0).is_string() ? "a string" : "an array of token ids"));
-    LATTE_RETURN_IF_ERROR(AddPrompt(prompt.At(i), tokenizer, settings, out));
+    LATTE_RETURN_IF_ERROR(AddPrompt(prompt.At(i), tokenizer, settings, rules, out));
   }
   return {};
 }
 
 // A prompt of many tokens with many alternatives, for each of n answers, would fill the memory.
 Status CheckPromptLogprobs(const OpenAiRequest& request, const OpenAiRules& rules) {
+  constexpr int64_t kBytes = 64;  // of an alternative, usually
   int64_t listed = 0;
   for (const Request& prompt : request.requests)
     listed += static_cast<int64_t>(prompt.tokens.size()) * (prompt.prompt_logprobs + 1) * prompt.n;
-  if (listed <= rules.max_prompt_logprobs) return {};
+  const int64_t most = rules.max_answer_bytes / kBytes;
+  if (listed <= most) return {};
   return InvalidArgument(fmt::format(
       "{}: expected at most {} alternatives for all tokens of the prompts together, found {}",
-      request.reply.prompt_logprobs >= 0 ? "prompt_logprobs" : "echo", rules.max_prompt_logprobs,
-      listed));
+      request.reply.prompt_logprobs >= 0 ? "prompt_logprobs" : "echo", most, listed));
 }
 
-Status SetMessages(const OpenAiFields& fields, const OpenAiModel& model, OpenAiRequest* out) {
+Status SetMessages(const OpenAiFields& fields, const OpenAiModel& model, const OpenAiRules& rules,
+                   OpenAiRequest* out) {
   if (!fields.messages) return InvalidArgument("messages: this field is missing");
   if (!model.chat) return tl::unexpected(model.chat.error());
   Conversation conversation{.settings = fields.request,
@@ -120,7 +125,7 @@ Status SetMessages(const OpenAiFields& fields, const OpenAiModel& model, OpenAiR
                             .tools = fields.tools,
                             .format = fields.format};
   LATTE_ASSIGN_OR_RETURN(conversation.messages, ParseOpenAiMessages(*fields.messages));
-  return AddConversation(conversation, model, out);
+  return AddConversation(conversation, model, rules, out);
 }
 
 Status SetLogprobs(OpenAiFields* fields, OpenAiReply* reply) {
@@ -154,7 +159,7 @@ Status CheckRules(const OpenAiReply& reply, const OpenAiRules& rules) {
 Result<OpenAiRequest> ParseCompletion(OpenAiEndpoint endpoint, const Json& body,
                                       const OpenAiModel& model, const OpenAiRules& rules) {
   OpenAiFields fields{.request = DefaultSettings(model)};
-  LATTE_RETURN_IF_ERROR(ReadOpenAiFields(endpoint, body, &fields));
+  LATTE_RETURN_IF_ERROR(ReadOpenAiFields(endpoint, body, rules.other_fields, &fields));
   LATTE_RETURN_IF_ERROR(SetMaxTokens(endpoint, fields, &fields.request.stop));
   OpenAiRequest out;
   OpenAiReply& reply = out.reply;
@@ -173,7 +178,7 @@ Result<OpenAiRequest> ParseCompletion(OpenAiEndpoint endpoint, const Json& body,
   LATTE_RETURN_IF_ERROR(CheckRules(reply, rules));
   LATTE_RETURN_IF_ERROR(fields.request.Validate());
   LATTE_RETURN_IF_ERROR(endpoint == OpenAiEndpoint::kChat
-                            ? SetMessages(fields, model, &out)
+                            ? SetMessages(fields, model, rules, &out)
                             : SetPrompts(fields, model.tokenizer, rules, &out));
   LATTE_RETURN_IF_ERROR(CheckPromptLogprobs(out, rules));
   return out;
@@ -186,9 +191,9 @@ Result<OpenAiRequest> ParseAnyBody(OpenAiEndpoint endpoint, const Json& body,
     case OpenAiEndpoint::kCompletions:
       break;
     case OpenAiEndpoint::kResponses:
-      return ParseResponsesRequest(body, model);
+      return ParseResponsesRequest(body, model, rules);
     case OpenAiEndpoint::kMessages:
-      return ParseAnthropicRequest(body, model);
+      return ParseAnthropicRequest(body, model, rules);
   }
   return ParseCompletion(endpoint, body, model, rules);
 }
@@ -240,7 +245,10 @@ Status OpenAiModel::UseChatTemplate(const std::string& text, const ModelConfig& 
 Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& body,
                                          const OpenAiModel& model, const OpenAiRules& rules) {
   Result<OpenAiRequest> out = ParseAnyBody(endpoint, body, model, rules);
-  if (out) return out;
+  if (out) {
+    out->reply.max_answer_bytes = rules.max_answer_bytes;
+    return out;
+  }
   Error error = std::move(out).error();
   // For the sender of the request, a wrong type is not a corrupt file, and a conversation that
   // exceeds a template's limits is not a temporary lack of memory.

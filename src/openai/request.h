@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,8 +54,10 @@ struct OpenAiRules {
   int64_t max_prompts = 1024;  // prompts of a completion request
   int64_t max_answers = 4096;  // prompts × n
   int max_logprobs = 20;       // alternatives per token
-  // Alternatives that an answer lists for the tokens of its prompts: some 60 bytes each.
-  int64_t max_prompt_logprobs = 4'000'000;
+  // Of an answer that is not streamed, and of the log-probabilities of a prompt.
+  int64_t max_answer_bytes = int64_t{256} << 20;
+  int64_t max_model_len = 0;  // tokens of prompt and answer; longer texts are not tokenised. 0: any
+  std::span<const std::string_view> other_fields = {};  // of the body that somebody else reads
 };
 
 // One prompt of a request, as the format of its answer needs it.
@@ -71,6 +74,7 @@ struct OpenAiReply {
   std::string model;
   std::string fingerprint;  // OpenAiModel::fingerprint
   bool stream = false;
+  int64_t max_answer_bytes = 0;  // OpenAiRules::max_answer_bytes
   int n = 1;
   int logprobs = -1;         // alternatives per token; −1: no logprobs
   int prompt_logprobs = -1;  // as logprobs, for the prompt

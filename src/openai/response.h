@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "latte/request.h"
@@ -78,6 +79,11 @@ class OpenAiAnswer {
   // Returns what became certain of a chat's reasoning, content and calls. The text of a stream is
   // not kept. Requires: an event of this request's prompt.
   OpenAiParts Add(const TokenEvent& event, size_t prompt = 0);
+
+  // Ends the answer with an error that is not of an event. The first one counts.
+  void Fail(Error error) {
+    if (!error_) error_ = std::move(error);
+  }
 
   size_t choices() const { return choices_.size(); }  // of all prompts, n for each in order
   // Text and logprobs are empty in a stream.

@@ -35,7 +35,7 @@ TEST(OpenAiAnswer, IsDoneWhenEveryChoiceIs) {
   EXPECT_FALSE(answer.done());
   answer.Add(Event(0, "b", FinishReason::kLength));
   ASSERT_TRUE(answer.done());
-  EXPECT_EQ(Dump(CompletionBody(answer, Tiny(), "7", 11)),
+  EXPECT_EQ(CompletionBody(answer, Tiny(), "7", 11),
             R"({"id":"cmpl-7","object":"text_completion","created":11,"model":"m","choices":[)"
             R"({"index":0,"text":"ab","logprobs":null,"finish_reason":"length"},)"
             R"({"index":1,"text":"x","logprobs":null,"finish_reason":"stop"}],)"
@@ -46,7 +46,7 @@ TEST(OpenAiAnswer, IsDoneWhenEveryChoiceIs) {
 TEST(OpenAiAnswer, ReasoningOfAChatStandsApart) {
   OpenAiAnswer answer({.endpoint = OpenAiEndpoint::kChat, .in_thought = true});
   answer.Add(Event(0, "so</think>yes", FinishReason::kStop));
-  const JsonOut body = CompletionBody(answer, Tiny(), "7", 11);
+  const JsonOut body = JsonOut::parse(CompletionBody(answer, Tiny(), "7", 11));
   EXPECT_EQ(body["id"], "chatcmpl-7");
   EXPECT_EQ(Dump(body["choices"][0]["message"]),
             R"({"role":"assistant","content":"yes","refusal":null,"reasoning_content":"so"})");
@@ -59,7 +59,7 @@ TEST(OpenAiAnswer, LogprobsOfAChatHaveBothLists) {
   TokenEvent event = Event(0, "a", FinishReason::kStop);
   event.logprobs = {{Tiny().Encode("a").value().front(), -1}, {}};
   answer.Add(event);
-  EXPECT_EQ(Dump(CompletionBody(answer, Tiny(), "7", 11)["choices"][0]["logprobs"]),
+  EXPECT_EQ(Dump(JsonOut::parse(CompletionBody(answer, Tiny(), "7", 11))["choices"][0]["logprobs"]),
             R"({"content":[{"token":"a","logprob":-1.0,"bytes":[97],"top_logprobs":[]}],)"
             R"("refusal":null})");
 }
@@ -90,7 +90,8 @@ TEST(OpenAiAnswer, OffsetsCountWhatTheTextShows) {
       answer.Add(event);
     }
     answer.Add(Event(0, "", FinishReason::kStop));
-    const JsonOut logprobs = CompletionBody(answer, Tiny(), "7", 11)["choices"][0]["logprobs"];
+    const JsonOut logprobs =
+        JsonOut::parse(CompletionBody(answer, Tiny(), "7", 11))["choices"][0]["logprobs"];
     EXPECT_EQ(logprobs["tokens"][1], std::string(Tiny().TokenBytes(bos)));  // listed anyway
     EXPECT_EQ(logprobs["text_offset"][2], keep_special ? 22 : 1);
   }
@@ -110,7 +111,7 @@ TEST(OpenAiAnswer, LogprobsOfAnEchoBeginWithThePrompt) {
   event.prompt_logprobs = {{{a, -1}, {{part, -0.5}, {a, -1}}}};
   event.logprobs = {{a, -2}, {{a, -2}}};
   answer.Add(event);
-  const JsonOut choice = CompletionBody(answer, Tiny(), "7", 11)["choices"][0];
+  const JsonOut choice = JsonOut::parse(CompletionBody(answer, Tiny(), "7", 11))["choices"][0];
   EXPECT_EQ(choice["logprobs"]["tokens"].size(), 3U);
   EXPECT_EQ(Dump(choice["logprobs"]["token_logprobs"]), "[null,-1.0,-2.0]");
   EXPECT_EQ(Dump(choice["logprobs"]["text_offset"]), "[0,1,2]");

@@ -23,6 +23,7 @@ constexpr auto kQuietStream = std::chrono::seconds(10);
 struct Generations::Generation {
   std::string id;
   std::shared_ptr<Reply> reply;
+  std::optional<Workers::Ticket> parsing;
   std::optional<OpenAiRunning> running;  // once parsed
   std::vector<RequestId> requests;       // of the engine
   std::vector<uint64_t> places;          // keys of places_
@@ -34,6 +35,11 @@ struct Generations::Generation {
 
 Generations::~Generations() = default;
 
+void Generations::SetEngine(Engine* engine) {
+  engine_ = engine;
+  if (engine != nullptr) parts_.rules.max_model_len = engine->options().max_tokens;
+}
+
 void Generations::Start(OpenAiEndpoint endpoint, const std::string& id, std::string body,
                         const std::shared_ptr<Reply>& reply) {
   auto g = std::make_shared<Generation>();
@@ -43,12 +49,20 @@ void Generations::Start(OpenAiEndpoint endpoint, const std::string& id, std::str
   reply->OnGone([this, weak = std::weak_ptr(g)] {
     if (const auto left = weak.lock()) Cancel(left);
   });
-  const bool posted = parts_.workers->Post([this, g, endpoint, body = std::move(body)] {
-    auto request = std::make_shared<Result<OpenAiRequest>>(
-        ParseOpenAiBody(endpoint, body, *parts_.model, parts_.rules));
-    parts_.http->Post([this, g, request] { OnParsed(g, std::move(*request)); });
+  auto request = std::make_shared<Result<OpenAiRequest>>();
+  const size_t bytes = body.size();
+  g->parsing = parts_.workers->Post({
+      .bytes = bytes,
+      .run = [request, endpoint, body = std::move(body), model = parts_.model,
+              rules = parts_.rules] { *request = ParseOpenAiBody(endpoint, body, *model, rules); },
+      .ended =
+          [this, request, g](Status status) {
+            g->parsing.reset();
+            if (!status) return End(g, std::move(status).error());
+            OnParsed(g, std::move(*request));
+          },
   });
-  if (!posted)
+  if (!g->parsing)
     End(g, Error{Code::kExhausted, "too many requests wait to be parsed; try again later"});
 }
 
@@ -136,7 +150,7 @@ Status Generations::Answer(Generation& g, const std::optional<Error>& error) {
     g.reply->Fail(*error, RetryAfter());
   } else if (!g.running->reply().stream) {
     LATTE_ASSIGN_OR_RETURN(std::string body, CatchExhaustion([&]() -> Result<std::string> {
-                             return Dump(g.running->Body());
+                             return g.running->Body();
                            }));
     g.reply->Json(std::move(body));
   } else {
@@ -185,6 +199,7 @@ void Generations::Cancel(const std::shared_ptr<Generation>& g) {
 // Frees what the engine still does for it.
 void Generations::Forget(Generation& g) {
   g.over = true;
+  if (g.parsing) parts_.workers->Drop(*g.parsing);
   for (const uint64_t place : g.places) places_.erase(place);
   const bool complete = g.running && g.running->done() && !g.running->error();
   if (engine_ == nullptr || complete) return;

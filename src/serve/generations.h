@@ -59,7 +59,7 @@ class Generations {
   explicit Generations(GenerationParts parts) : parts_(std::move(parts)) {}
   ~Generations();
 
-  void SetEngine(Engine* engine) { engine_ = engine; }
+  void SetEngine(Engine* engine);
 
   // `id`: unique, without spaces. Answers through `reply`.
   void Start(OpenAiEndpoint endpoint, const std::string& id, std::string body,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "src/base/json.h"
 #include "src/base/json_out.h"
 #include "src/base/limits/out_of_memory.h"
+#include "src/openai/events/json_text.h"
 
 namespace latte {
 namespace {
@@ -57,14 +59,11 @@ Result<bool> BoolOr(const Json& json, std::string_view name, std::string_view ot
 constexpr std::array<std::string_view, 3> kTokenizeOnly = {"add_special_tokens",
                                                            "return_token_strs", "with_pieces"};
 
-// The prompt of the chat request that `body` contains, without the fields of /tokenize.
-Result<std::vector<int32_t>> ChatTokens(std::string_view body, const OpenAiModel& model) {
-  LATTE_ASSIGN_OR_RETURN(JsonOut edited, AsClientError(ParseToEdit(body, "body")));
-  for (const std::string_view name : kTokenizeOnly) edited.erase(std::string(name));
-  LATTE_ASSIGN_OR_RETURN(const Json json,
-                         AsClientError(Json::Parse(Dump(edited), "body", kBodyLimits)));
-  LATTE_ASSIGN_OR_RETURN(OpenAiRequest request,
-                         ParseOpenAiRequest(OpenAiEndpoint::kChat, json, model));
+// The prompt of a chat request. `other`: members that are not its own.
+Result<std::vector<int32_t>> ChatTokens(const Json& json, std::span<const std::string_view> other,
+                                        const OpenAiModel& model) {
+  LATTE_ASSIGN_OR_RETURN(OpenAiRequest request, ParseOpenAiRequest(OpenAiEndpoint::kChat, json,
+                                                                   model, {.other_fields = other}));
   return std::move(request.requests.front().tokens);
 }
 
@@ -94,6 +93,53 @@ Result<std::vector<int32_t>> ReadTokens(const Json& list, const Tokenizer& token
     tokens.push_back(static_cast<int32_t>(id));
   }
   return tokens;
+}
+
+// The document ends with the call: together with the answer it would take too much memory.
+struct Tokenized {
+  std::vector<int32_t> tokens;
+  bool with_strings = false;
+};
+Result<Tokenized> ReadTokenize(std::string_view body, const OpenAiModel& model) {
+  LATTE_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
+  Tokenized out;
+  LATTE_ASSIGN_OR_RETURN(out.with_strings, BoolOr(json, "return_token_strs", "with_pieces", false));
+  LATTE_ASSIGN_OR_RETURN(out.tokens, json.Find("messages") ? ChatTokens(json, kTokenizeOnly, model)
+                                                           : TextTokens(json, model));
+  return out;
+}
+
+Result<std::vector<int32_t>> ReadDetokenize(std::string_view body, const OpenAiModel& model) {
+  LATTE_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
+  constexpr std::array<std::string_view, 2> kFields = {"model", "tokens"};
+  LATTE_RETURN_IF_ERROR(CheckNames(json, kFields));
+  const std::optional<Json> list = json.Find("tokens");
+  if (!list) return InvalidArgument("tokens: this field is missing");
+  return ReadTokens(*list, model.tokenizer);
+}
+
+constexpr std::string_view kNoStrings = "null}";
+
+// Of the two lists of /tokenize.
+int64_t TokensBytes(const Tokenized& found, const Tokenizer& tokenizer) {
+  int64_t bytes = 0;
+  std::string text;
+  for (const int32_t token : found.tokens) {
+    bytes += static_cast<int64_t>(fmt::formatted_size("{},", token));
+    if (!found.with_strings) continue;
+    text.clear();
+    AppendJsonString(tokenizer.TokenBytes(token), &text);
+    bytes += static_cast<int64_t>(text.size()) + 1;
+  }
+  return bytes;
+}
+
+Status CheckAnswerBytes(int64_t bytes, int64_t max_bytes) {
+  if (bytes <= max_bytes) return {};
+  return InvalidArgument(fmt::format(
+      "expected an answer of at most {} bytes, which --max-answer-bytes sets; it would have {}: "
+      "send less at once",
+      max_bytes, bytes));
 }
 
 }  // namespace
@@ -148,46 +194,54 @@ std::string VersionBody(std::string_view version) {
 }
 
 Result<std::string> TokenizeBody(std::string_view body, const ServedModel& served,
-                                 const OpenAiModel& model) {
+                                 const OpenAiModel& model, int64_t max_bytes) {
   return CatchExhaustion([&]() -> Result<std::string> {
-    LATTE_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-    LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, json.Find("messages")
-                                                                  ? ChatTokens(body, model)
-                                                                  : TextTokens(json, model));
-    LATTE_ASSIGN_OR_RETURN(const bool strings,
-                           BoolOr(json, "return_token_strs", "with_pieces", false));
-    JsonOut out = {{"count", tokens.size()},
-                   {"max_model_len", served.max_model_len},
-                   {"tokens", tokens},
-                   {"token_strs", nullptr}};
-    if (strings) {
-      out["token_strs"] = JsonOut::array();
-      for (const int32_t token : tokens)
-        out["token_strs"].push_back(std::string(model.tokenizer.TokenBytes(token)));
+    LATTE_ASSIGN_OR_RETURN(Tokenized found, ReadTokenize(body, model));
+    found.tokens.shrink_to_fit();
+    std::string out = fmt::format(R"({{"count":{},"max_model_len":{},"tokens":[)",
+                                  found.tokens.size(), served.max_model_len);
+    const std::string_view before_strings = R"(],"token_strs":)";
+    // The exact size: a string that grows takes up to three times its bytes.
+    const int64_t size = static_cast<int64_t>(out.size()) + TokensBytes(found, model.tokenizer) +
+                         static_cast<int64_t>(before_strings.size() + kNoStrings.size());
+    LATTE_RETURN_IF_ERROR(CheckAnswerBytes(size, max_bytes));
+    out.reserve(static_cast<size_t>(size));
+    for (const int32_t token : found.tokens) {
+      if (!out.ends_with('[')) out += ',';
+      fmt::format_to(std::back_inserter(out), "{}", token);
     }
-    return Dump(out);
+    out += before_strings;
+    if (!found.with_strings) return out.append(kNoStrings);
+    out += '[';
+    for (const int32_t token : found.tokens) {
+      if (!out.ends_with('[')) out += ',';
+      AppendJsonString(model.tokenizer.TokenBytes(token), &out);
+    }
+    out += "]}";
+    return out;
   });
 }
 
-Result<std::string> DetokenizeBody(std::string_view body, const OpenAiModel& model) {
+Result<std::string> DetokenizeBody(std::string_view body, const OpenAiModel& model,
+                                   int64_t max_bytes) {
   return CatchExhaustion([&]() -> Result<std::string> {
-    LATTE_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-    constexpr std::array<std::string_view, 2> kFields = {"model", "tokens"};
-    LATTE_RETURN_IF_ERROR(CheckNames(json, kFields));
-    const std::optional<Json> list = json.Find("tokens");
-    if (!list) return InvalidArgument("tokens: this field is missing");
-    LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, ReadTokens(*list, model.tokenizer));
+    LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, ReadDetokenize(body, model));
+    int64_t bytes = 0;
+    for (const int32_t token : tokens)
+      bytes += static_cast<int64_t>(model.tokenizer.TokenBytes(token).size());
+    LATTE_RETURN_IF_ERROR(CheckAnswerBytes(2 * bytes, max_bytes));
     LATTE_ASSIGN_OR_RETURN(const std::string text, model.tokenizer.Decode(tokens));
-    return Dump({{"prompt", text}, {"content", text}});
+    const std::string quoted = JsonString(text);
+    return fmt::format(R"({{"prompt":{},"content":{}}})", quoted, quoted);
   });
 }
 
 Result<std::string> ApplyTemplateBody(std::string_view body, const OpenAiModel& model) {
   return CatchExhaustion([&]() -> Result<std::string> {
-    LATTE_RETURN_IF_ERROR(ParseObject(body));
-    LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, ChatTokens(body, model));
+    LATTE_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
+    LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, ChatTokens(json, {}, model));
     LATTE_ASSIGN_OR_RETURN(const std::string text, model.tokenizer.Decode(tokens));
-    return Dump({{"prompt", text}});
+    return fmt::format(R"({{"prompt":{}}})", JsonString(text));
   });
 }
 

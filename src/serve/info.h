@@ -37,16 +37,17 @@ std::string PropsBody(const ServedModel& served, const OpenAiModel& model);
 std::string VersionBody(std::string_view version);
 
 // The following are for a worker thread: they take as long as their text is. Errors of all:
-// kInvalidArgument naming the field.
+// kInvalidArgument naming the field, or for an answer of more than `max_bytes`.
 
 // POST /tokenize: {"prompt" or "content": text, "add_special_tokens" or "add_special": true,
 // "parse_special": false, "return_token_strs" or "with_pieces": false}, or the body of a chat
 // request. → {"count", "max_model_len", "tokens", "token_strs"}.
 [[nodiscard]] Result<std::string> TokenizeBody(std::string_view body, const ServedModel& served,
-                                               const OpenAiModel& model);
+                                               const OpenAiModel& model, int64_t max_bytes);
 
 // POST /detokenize: {"tokens": […]} → {"prompt", "content"}, both the text.
-[[nodiscard]] Result<std::string> DetokenizeBody(std::string_view body, const OpenAiModel& model);
+[[nodiscard]] Result<std::string> DetokenizeBody(std::string_view body, const OpenAiModel& model,
+                                                 int64_t max_bytes);
 
 // POST /apply-template: the body of a chat request → {"prompt": text}.
 [[nodiscard]] Result<std::string> ApplyTemplateBody(std::string_view body,

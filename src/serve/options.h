@@ -32,6 +32,8 @@ struct ServeOptions {
   int64_t max_head_bytes = 32 << 10;
   int64_t max_body_bytes = 32 << 20;
   int64_t max_bodies_bytes = int64_t{1} << 30;
+  int64_t max_tokenize_bytes = 4 << 20;
+  int64_t max_answer_bytes = 64 << 20;
   int64_t max_unsent_bytes = 4 << 20;
   int max_n = 64;              // answers per prompt
   int64_t max_prompts = 1024;  // prompts per request
@@ -162,6 +164,20 @@ void ServeOptions::VisitFields(Visit&& visit) {
             .bytes = true,
             .expert = true},
       [](auto& o) -> auto& { return o.max_bodies_bytes; });
+  visit(
+      Field{.name = "max_tokenize_bytes",
+            .help = "largest body of /tokenize, /detokenize, /apply-template and count_tokens",
+            .range = {1024, kManyBytes},
+            .bytes = true,
+            .expert = true},
+      [](auto& o) -> auto& { return o.max_tokenize_bytes; });
+  visit(
+      Field{.name = "max_answer_bytes",
+            .help = "largest answer that is not a stream, and most log-probabilities of a prompt",
+            .range = {1024, kManyBytes},
+            .bytes = true,
+            .expert = true},
+      [](auto& o) -> auto& { return o.max_answer_bytes; });
   visit(
       Field{.name = "max_unsent_bytes",
             .help = "answer bytes that wait for a slow reader before it is dropped",

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/timer.h"
@@ -89,7 +90,8 @@ class Server {
   std::unique_ptr<Observer> observer_;
   Front front_;
   std::unique_ptr<HttpServer> http_;
-  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<Workers> workers_;           // for requests that generate
+  std::unique_ptr<Workers> counting_workers_;  // for those that only count or tokenise
   std::unique_ptr<Generations> generations_;
   Restarts restarts_;
   std::unique_ptr<EngineThread> engine_;
@@ -104,22 +106,28 @@ class Server {
 
 Status Server::Open() {
   LATTE_ASSIGN_OR_RETURN(http_, HttpServer::Listen(HttpOptions(parts_.options), &front_));
-  workers_ = std::make_unique<Workers>(parts_.options.workers,
-                                       static_cast<size_t>(parts_.options.max_parsing));
+  const auto most_waiting = static_cast<size_t>(parts_.options.max_parsing);
+  workers_ = std::make_unique<Workers>(parts_.options.workers, most_waiting,
+                                       [this] { http_->Post([this] { workers_->Deliver(); }); });
+  counting_workers_ = std::make_unique<Workers>(
+      1, most_waiting, [this] { http_->Post([this] { counting_workers_->Deliver(); }); });
   GenerationParts generation{.http = http_.get(),
                              .workers = workers_.get(),
                              .model = parts_.model,
                              .names = parts_.names,
                              .rules = {.max_n = parts_.options.max_n,
                                        .max_prompts = parts_.options.max_prompts,
-                                       .max_logprobs = parts_.options.max_logprobs},
+                                       .max_logprobs = parts_.options.max_logprobs,
+                                       .max_answer_bytes = parts_.options.max_answer_bytes},
                              .observer = observer_.get()};
   generations_ = std::make_unique<Generations>(std::move(generation));
   front_.Connect({.http = http_.get(),
-                  .workers = workers_.get(),
+                  .workers = counting_workers_.get(),
                   .generations = generations_.get(),
                   .access = &access_,
                   .model = parts_.model,
+                  .max_tokenize_bytes = parts_.options.max_tokenize_bytes,
+                  .max_answer_bytes = parts_.options.max_answer_bytes,
                   .hooks = Hooks()});
   http_->OnSignal({SIGINT, SIGTERM}, [this](int) { OnSignal(); });
   http_->Repeat(kTick, [this] { Tick(); });
@@ -277,6 +285,9 @@ void Server::StopAfter(Clock::duration time) {
 }
 
 void Server::Tick() {
+  // What could not be told for lack of memory.
+  workers_->Deliver();
+  counting_workers_->Deliver();
   const Clock::time_point now = Clock::now();
   const bool flushed = http_->stats().unsent_bytes == 0;
   if (stop_at_ && (now >= *stop_at_ || flushed)) return http_->Stop();
@@ -324,7 +335,8 @@ Status Server::End() {
   if (loading && !parts_.end_loading) Leave(0);
   if (loading) parts_.end_loading();
   restarts_.Stop();
-  workers_.reset();  // before what its work refers to
+  workers_.reset();  // before what their jobs refer to
+  counting_workers_.reset();
   const Status saved = engine_->Stop();
   if (failure_) return tl::unexpected(*failure_);
   return saved;
@@ -341,6 +353,9 @@ Status Server::Run() {
 }  // namespace
 
 Status Serve(const ServeParts& parts) {
+  // Large blocks go back to the system when they are freed. By default, malloc keeps blocks of up
+  // to 32 MiB for the thread that freed them, and a large request leaves that much to nobody.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
   LATTE_RETURN_IF_ERROR(parts.options.Validate());
   LATTE_ASSIGN_OR_RETURN(Access access, Access::Create(parts.options));
   LATTE_ASSIGN_OR_RETURN(auto observer,

@@ -1,6 +1,7 @@
 #include "src/text/pretokenize.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,13 +23,15 @@ PreTokenizer::Scratch::Scratch(const PreTokenizer& pre_tokenizer) {
   share.bytes_per_second *= static_cast<double>(std::max<size_t>(patterns, 1));
   for (const Step& step : pre_tokenizer.steps_)
     for (const Regex& regex : step.regex) matchers.emplace_back(regex, share);
+  spaced.resize(pre_tokenizer.steps_.size());
 }
 
 Result<PreTokenizer> PreTokenizer::Create(const std::vector<PreTokenizeStep>& steps, bool jit) {
   PreTokenizer out;
+  size_t matchers = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
     const PreTokenizeStep& step = steps[i];
-    Step made{.kind = step.kind, .behavior = step.behavior, .invert = step.invert, .regex = {}};
+    Step made{.kind = step.kind, .behavior = step.behavior, .invert = step.invert};
     if (step.kind != PreTokenizeStep::Kind::kPrefixSpace) {
       const bool literal = step.kind == PreTokenizeStep::Kind::kLiteral;
       Result<std::string> pattern = literal ? step.pattern : TranslatePattern(step.pattern);
@@ -39,18 +42,30 @@ Result<PreTokenizer> PreTokenizer::Create(const std::vector<PreTokenizeStep>& st
         return Fail(regex.error().code,
                     fmt::format("pre_tokenizer step {}: {}", i + 1, regex.error().message));
       made.regex.push_back(*std::move(regex));
+      made.matcher = matchers++;
     }
     out.steps_.push_back(std::move(made));
   }
   return out;
 }
 
-// Finds the matches in one piece and the text between them. As in the `onig` package, an empty
-// match directly after another match does not count.
-Status PreTokenizer::FindParts(std::string_view piece, bool invert, RegexMatcher* matcher,
-                               std::vector<Scratch::Part>* parts) {
-  parts->clear();
-  size_t done = 0;       // `parts` holds everything before this offset
+namespace {
+
+// A match in a piece, or the text between two of them.
+struct PiecePart {
+  std::string_view text;
+  bool match = false;
+};
+
+std::string_view Span(std::string_view first, std::string_view last) {
+  return {first.data(), static_cast<size_t>(last.data() + last.size() - first.data())};
+}
+
+// Calls `take`, which returns a Status, for the matches in one piece and the text between them. As
+// in the `onig` package, an empty match directly after another match does not count.
+template <class Take>
+Status FindParts(std::string_view piece, bool invert, RegexMatcher* matcher, const Take& take) {
+  size_t done = 0;       // everything before this offset is taken
   size_t from = 0;       // the next search starts here
   bool matched = false;  // whether a match ends at `done`
   while (from <= piece.size()) {
@@ -60,86 +75,88 @@ Status PreTokenizer::FindParts(std::string_view piece, bool invert, RegexMatcher
       from += static_cast<size_t>(std::max(1, DecodeUtf8(piece.substr(from)).bytes));
       continue;
     }
-    if (match.begin != done) parts->push_back({piece.substr(done, match.begin - done), invert});
-    parts->push_back({piece.substr(match.begin, match.end - match.begin), !invert});
+    if (match.begin != done)
+      LATTE_RETURN_IF_ERROR(take(PiecePart{piece.substr(done, match.begin - done), invert}));
+    LATTE_RETURN_IF_ERROR(
+        take(PiecePart{piece.substr(match.begin, match.end - match.begin), !invert}));
     done = from = match.end;
     matched = true;
   }
-  if (done != piece.size()) parts->push_back({piece.substr(done), invert});
+  if (done != piece.size()) return take(PiecePart{piece.substr(done), invert});
   return {};
-}
-
-namespace {
-
-std::string_view Span(std::string_view first, std::string_view last) {
-  return {first.data(), static_cast<size_t>(last.data() + last.size() - first.data())};
 }
 
 }  // namespace
 
-void PreTokenizer::Join(SplitBehavior behavior, std::vector<Scratch::Part>* parts,
-                        std::vector<std::string_view>* pieces) {
-  const bool from_the_end = behavior == SplitBehavior::kMergedWithNext;
-  if (from_the_end) std::reverse(parts->begin(), parts->end());
-  const size_t begin = pieces->size();
-  bool previous = false;
-  for (const Scratch::Part& part : *parts) {
-    if (behavior == SplitBehavior::kRemoved && part.match) continue;
-    const bool join = behavior == SplitBehavior::kContiguous
-                          ? part.match == previous
-                          : (behavior == SplitBehavior::kMergedWithPrevious || from_the_end) &&
-                                part.match && !previous;
-    previous = part.match;
-    if (!join || pieces->size() == begin) {
-      pieces->push_back(part.text);
-    } else {
-      pieces->back() =
-          from_the_end ? Span(part.text, pieces->back()) : Span(pieces->back(), part.text);
+// Joins the parts of one piece as a step wants it, and gives each result to the next step.
+class PreTokenizer::Joiner {
+ public:
+  using Next = std::function<Status(std::string_view piece)>;
+  Joiner(SplitBehavior behavior, Next next) : behavior_(behavior), next_(std::move(next)) {}
+
+  Status Add(const PiecePart& part) {
+    if (behavior_ == SplitBehavior::kRemoved && part.match) return {};
+    const bool joins = held_ && Joins(part);
+    held_match_ = part.match;
+    if (joins) {
+      *held_ = Span(*held_, part.text);
+      return {};
     }
+    LATTE_RETURN_IF_ERROR(End());
+    held_ = part.text;
+    return {};
   }
-  const auto first = pieces->begin() + static_cast<std::ptrdiff_t>(begin);
-  if (from_the_end) std::reverse(first, pieces->end());
-  pieces->erase(std::remove_if(first, pieces->end(), [](std::string_view p) { return p.empty(); }),
-                pieces->end());
+
+  Status End() {
+    const std::optional<std::string_view> last = std::exchange(held_, std::nullopt);
+    if (!last || last->empty()) return {};
+    return next_(*last);
+  }
+
+ private:
+  bool Joins(const PiecePart& part) const {
+    switch (behavior_) {
+      case SplitBehavior::kContiguous:
+        return part.match == held_match_;
+      case SplitBehavior::kMergedWithPrevious:
+        return part.match && !held_match_;
+      case SplitBehavior::kMergedWithNext:
+        return !part.match && held_match_;
+      case SplitBehavior::kIsolated:
+      case SplitBehavior::kRemoved:
+        break;
+    }
+    return false;
+  }
+
+  SplitBehavior behavior_;
+  Next next_;
+  std::optional<std::string_view> held_;
+  bool held_match_ = false;  // of the last part of `held_`
+};
+
+Status PreTokenizer::Split(std::string_view text, Scratch* scratch, const TakePiece& take) const {
+  if (text.empty()) return {};
+  return SplitFrom(0, text, scratch, take);
 }
 
-void PreTokenizer::PrefixSpaces(Scratch* scratch) {
-  size_t bytes = 0;
-  for (const std::string_view piece : scratch->pieces) bytes += piece.size() + 1;
-  std::string& text = scratch->spaced.emplace_back();
-  text.reserve(bytes);  // the pieces below point into this string
-  for (std::string_view& piece : scratch->pieces) {
-    if (piece.front() == ' ') continue;
-    const size_t begin = text.size();
-    text.push_back(' ');
-    text.append(piece);
-    piece = std::string_view(text).substr(begin);
+// Each piece passes all steps before the next one is looked for.
+Status PreTokenizer::SplitFrom(size_t step, std::string_view piece, Scratch* scratch,
+                               const TakePiece& take) const {
+  if (step == steps_.size()) return take(piece);
+  const Step& now = steps_[step];
+  if (now.kind == PreTokenizeStep::Kind::kPrefixSpace) {
+    if (piece.front() == ' ') return SplitFrom(step + 1, piece, scratch, take);
+    std::string& spaced = scratch->spaced[step];
+    spaced = ' ';
+    spaced += piece;
+    return SplitFrom(step + 1, spaced, scratch, take);
   }
-}
-
-Result<const std::vector<std::string_view>*> PreTokenizer::Split(std::string_view text,
-                                                                 Scratch* scratch) const {
-  scratch->spaced.clear();
-  scratch->spaced.reserve(steps_.size());  // moving a string would invalidate the pieces that point
-                                           // into it
-  scratch->pieces.clear();
-  if (!text.empty()) scratch->pieces.push_back(text);
-  size_t matcher = 0;
-  for (const Step& step : steps_) {
-    if (step.kind == PreTokenizeStep::Kind::kPrefixSpace) {
-      PrefixSpaces(scratch);
-      continue;
-    }
-    scratch->next_pieces.clear();
-    for (const std::string_view piece : scratch->pieces) {
-      LATTE_RETURN_IF_ERROR(
-          FindParts(piece, step.invert, &scratch->matchers[matcher], &scratch->parts));
-      Join(step.behavior, &scratch->parts, &scratch->next_pieces);
-    }
-    std::swap(scratch->pieces, scratch->next_pieces);
-    ++matcher;
-  }
-  return &scratch->pieces;
+  Joiner joiner(now.behavior,
+                [&](std::string_view part) { return SplitFrom(step + 1, part, scratch, take); });
+  LATTE_RETURN_IF_ERROR(FindParts(piece, now.invert, &scratch->matchers[now.matcher],
+                                  [&](const PiecePart& part) { return joiner.Add(part); }));
+  return joiner.End();
 }
 
 }  // namespace latte

@@ -4,6 +4,8 @@
 // format is decoded when the vocabulary is loaded.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,27 +48,20 @@ class PreTokenizer {
 
    private:
     friend class PreTokenizer;
-    struct Part {
-      std::string_view text;
-      bool match;
-    };
     std::vector<RegexMatcher> matchers;  // one per step that has a pattern
-    std::vector<std::string_view> pieces;
-    std::vector<std::string_view> next_pieces;
-    std::vector<Part> parts;
-    std::vector<std::string> spaced;  // text made by a kPrefixSpace step
+    std::vector<std::string> spaced;     // one per step: the piece that kPrefixSpace has made
   };
 
   // Errors: kUnsupported naming the step and the unsupported part of its pattern.
   [[nodiscard]] static Result<PreTokenizer> Create(const std::vector<PreTokenizeStep>& steps,
                                                    bool jit = true);
 
-  // The pieces of `text`, in order; none is empty. They point into `text` or into `scratch` and
-  // stay valid until the next call with that scratch.
+  using TakePiece = std::function<Status(std::string_view piece)>;
+  // Calls `take` for each piece of `text`, in order; none is empty. A piece stays valid until the
+  // next one. The pieces are not collected: a list of them can take 16 times the bytes of a text.
   // Requires: `text` is valid UTF-8.
-  // Errors: kInvalidArgument if a pattern exceeds its limits.
-  [[nodiscard]] Result<const std::vector<std::string_view>*> Split(std::string_view text,
-                                                                   Scratch* scratch) const;
+  // Errors: kInvalidArgument if a pattern exceeds its limits; of `take`, which ends the splitting.
+  [[nodiscard]] Status Split(std::string_view text, Scratch* scratch, const TakePiece& take) const;
 
  private:
   struct Step {
@@ -74,13 +69,12 @@ class PreTokenizer {
     SplitBehavior behavior;
     bool invert;
     std::vector<Regex> regex;  // one element; none for kPrefixSpace
+    size_t matcher = 0;        // of Scratch
   };
+  class Joiner;
 
-  static Status FindParts(std::string_view piece, bool invert, RegexMatcher* matcher,
-                          std::vector<Scratch::Part>* parts);
-  static void Join(SplitBehavior behavior, std::vector<Scratch::Part>* parts,
-                   std::vector<std::string_view>* pieces);
-  static void PrefixSpaces(Scratch* scratch);
+  Status SplitFrom(size_t step, std::string_view piece, Scratch* scratch,
+                   const TakePiece& take) const;
 
   std::vector<Step> steps_;
 };

@@ -13,9 +13,13 @@ using Pieces = std::vector<std::string>;
 
 Pieces Split(const PreTokenizer& pre_tokenizer, std::string_view text) {
   PreTokenizer::Scratch scratch(pre_tokenizer);
-  const auto pieces = pre_tokenizer.Split(text, &scratch);
-  if (!pieces) return {pieces.error().message};
-  return Pieces((*pieces)->begin(), (*pieces)->end());
+  Pieces pieces;
+  const Status split = pre_tokenizer.Split(text, &scratch, [&](std::string_view piece) -> Status {
+    pieces.emplace_back(piece);
+    return {};
+  });
+  if (!split) return {split.error().message};
+  return pieces;
 }
 
 PreTokenizer Make(const std::vector<PreTokenizeStep>& steps, bool jit = true) {

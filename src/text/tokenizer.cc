@@ -50,6 +50,9 @@ TokenIds IndexTokens(const TokenizerFile& file) {
 
 }  // namespace
 
+// Merging the bytes of a word takes some 40 bytes of memory for each.
+constexpr size_t kMaxWordBytes = 1 << 20;
+
 struct Tokenizer::State {
   State(TokenizerFile parsed, TokenizerConfig settings, std::vector<bool> special_tokens,
         PreTokenizer splitter, AddedTokens finder)
@@ -62,6 +65,10 @@ struct Tokenizer::State {
             file.is_tiktoken ? MergeOrder::kByResult : MergeOrder::kByPlace),
         ids(IndexTokens(file)) {
     file.merges = {};  // Bpe has its own copy
+    const auto takes_space = [](const AddedToken& token) { return token.lstrip || token.rstrip; };
+    if (std::any_of(file.added.begin(), file.added.end(), takes_space)) return;
+    for (const std::string& bytes : file.token_bytes)
+      max_token_bytes = std::max(max_token_bytes, bytes.size());
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -75,9 +82,15 @@ struct Tokenizer::State {
 
   // Appends the ids of text without added tokens.
   Status EncodePlain(std::string_view text, Scratch* scratch, std::vector<int32_t>* out) const {
-    LATTE_ASSIGN_OR_RETURN(const auto* words, pre_tokenizer.Split(text, &scratch->words));
-    for (const std::string_view word : *words) bpe.Encode(word, &scratch->bpe, out);
-    return {};
+    return pre_tokenizer.Split(text, &scratch->words, [&](std::string_view word) -> Status {
+      if (word.size() > kMaxWordBytes)
+        return InvalidArgument(fmt::format(
+            "text: a word of {} bytes, expected at most {}; put a space or the end of a "
+            "line into it",
+            word.size(), kMaxWordBytes));
+      bpe.Encode(word, &scratch->bpe, out);
+      return {};
+    });
   }
 
   // The parts of a text that are encoded separately.
@@ -93,6 +106,7 @@ struct Tokenizer::State {
   Bpe bpe;       // its keys point into `file`
   TokenIds ids;  // its keys point into `file` too
   std::optional<int32_t> bos, eos, pad;
+  size_t max_token_bytes = 0;
 };
 
 namespace {
@@ -120,6 +134,9 @@ Status CheckSize(size_t bytes) {
   return InvalidArgument(fmt::format("text of {} bytes: expected at most {}; encode it in parts",
                                      bytes, kMaxTextBytes));
 }
+
+// Growing from here by factors of two ends at one token per byte, not at twice that.
+void ReserveIds(size_t bytes, std::vector<int32_t>* ids) { ids->reserve(bytes / 4 + 4); }
 
 struct JoinedText {
   std::string text;  // valid UTF-8
@@ -242,6 +259,7 @@ Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, EncodeOpti
     AppendValidUtf8(text, &repaired);
     text = repaired;
   }
+  ReserveIds(text.size(), &ids);
   State::Scratch scratch(state_->pre_tokenizer);
   for (const std::string_view chunk : state_->Chunks(text)) {
     LATTE_ASSIGN_OR_RETURN(const auto pieces,
@@ -269,6 +287,7 @@ Result<std::vector<int32_t>> Tokenizer::EncodePieces(std::span<const TextPiece> 
   auto chunk = chunks.begin();
   State::Scratch scratch(state_->pre_tokenizer);
   std::vector<int32_t> ids;
+  ReserveIds(joined.text.size(), &ids);
   for (const AddedTokens::Piece& piece : found) {
     if (piece.id) {
       ids.push_back(*piece.id);
@@ -301,6 +320,8 @@ std::string_view Tokenizer::TokenBytes(int32_t id) const {
   if (id < 0 || id >= vocab_size()) return {};
   return state_->file.token_bytes[static_cast<size_t>(id)];
 }
+
+size_t Tokenizer::max_token_bytes() const { return state_->max_token_bytes; }
 
 int32_t Tokenizer::vocab_size() const {
   return static_cast<int32_t>(state_->file.token_bytes.size());

@@ -56,8 +56,8 @@ class Tokenizer {
                                                       std::string_view config_json);
 
   // The ids of `text`, which may be any bytes: invalid UTF-8 is first replaced by U+FFFD.
-  // Errors: kInvalidArgument if the text has 2^31 bytes or more, or if splitting it exceeds the
-  // limits of the pattern.
+  // Errors: kInvalidArgument if the text has 2^31 bytes or more, a piece of the pre-tokenizer more
+  // than 1 MiB, or if splitting it exceeds the limits of the pattern.
   // Cost: O(n log n).
   [[nodiscard]] Result<std::vector<int32_t>> Encode(std::string_view text,
                                                     EncodeOptions options = {}) const;
@@ -78,6 +78,10 @@ class Tokenizer {
   // The bytes of one token; an added token gives its text. Empty for an id without a token. Valid
   // as long as any copy of this tokenizer exists.
   std::string_view TokenBytes(int32_t id) const;
+
+  // The most bytes of text that one token stands for; 0 if there is no such bound, because an added
+  // token takes the white space around it.
+  size_t max_token_bytes() const;
 
   // One more than the highest id. A model's own vocab_size may be larger.
   int32_t vocab_size() const;

@@ -287,5 +287,30 @@ TEST(StreamDecoder, PiecesAreValidAndAddUp) {
   }
 }
 
+TEST(Tokenizer, AWordOfMoreThanAMebibyteIsRefused) {
+  const Tokenizer tokenizer = Load(SmallTokenizer());
+  const size_t most = 1 << 20;
+  EXPECT_TRUE(tokenizer.Encode(std::string(most, 'a')));
+  const auto refused = tokenizer.Encode(std::string(most + 1, 'a'));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+  EXPECT_NE(refused.error().message.find("1048577 bytes"), std::string::npos);
+  const std::string tiny = std::string(LATTE_SOURCE_DIR) + "/models/tiny";
+  std::string lines;  // as many bytes in several words
+  while (lines.size() < most + 1) lines += "a line of words\n";
+  EXPECT_TRUE(Tokenizer::Load(tiny).value().Encode(lines));
+}
+
+TEST(Tokenizer, TheLongestTokenBoundsTheTokensOfAText) {
+  JsonOut file = SmallTokenizer();
+  const Tokenizer plain = Load(file);
+  size_t longest = 0;
+  for (int32_t id = 0; id < plain.vocab_size(); ++id)
+    longest = std::max(longest, plain.TokenBytes(id).size());
+  EXPECT_EQ(plain.max_token_bytes(), longest);
+  AddToken(&file, "<l>", {{"lstrip", true}});
+  EXPECT_EQ(Load(file).max_token_bytes(), 0) << "one token takes any number of spaces";
+}
+
 }  // namespace
 }  // namespace latte::tokenizer_test

@@ -53,6 +53,8 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | trailers | 8 KiB | kMostTrailerBytes in src/http/connection/body_reader.cc | 400 | HttpBody.ChunksThatAreNone |
 | bytes sent ahead of the next answer | 64 KiB | kMostAhead in src/http/connection/connection.cc | read later | HttpRequests.ReadsABoundedPartAhead |
 | time between two requests | | --idle-timeout | the connection ends | HttpRequests.SlowRequests |
+| body of `/tokenize`, `/detokenize`, `/apply-template` and `count_tokens` | | --max-tokenize-bytes | 413 | tests/e2e/serve/memory_test.py test_bodies_to_tokenise_have_their_own_limit |
+| answer that is not a stream | | --max-answer-bytes | 400 | OpenAiRunning.AnAnswerThatGrowsBeyondItsLimitFails |
 | answer that waits for a slow reader | | --max-unsent-bytes | the connection ends | HttpClients.AReaderTooFarBehindIsDropped |
 | time in which a reader takes 16 KiB | | --stall-timeout | the connection ends | HttpSlowReaders.AreDropped |
 | request id of a client | 128 bytes | kMostBytes in src/serve/observe/request_id.cc | replaced by a new one | RequestId.TakesVisibleAsciiOnly |
@@ -85,7 +87,11 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | answers per prompt | | --max-n | 400 | BodyLimits.AServerMayAllowLess |
 | answers of a request | 4,096 | max_answers in src/openai/request.h | 400 | BadRequest.PromptsAndMessages |
 | alternatives per token | | --max-logprobs | 400 | BodyLimits.AServerMayAllowLess |
-| alternatives for the tokens of prompts | 4,000,000 | max_prompt_logprobs in src/openai/request.h | 400 | BadRequest.NumbersOutOfRange |
+| alternatives for the tokens of prompts, at 64 bytes each | | --max-answer-bytes | 400 | BadRequest.NumbersOutOfRange |
+| messages of a conversation | 16,384 | kMaxMessages in src/openai/conversation.h | 400 | Conversation.HasAtMostSoManyMessages |
+| text of a prompt | the context, all of the longest token | `--context` | 400 before it is tokenised | BadRequest.ATextThatCannotFitIsRefusedBeforeItIsTokenised |
+| a word of a text | 1 MiB | kMaxWordBytes in src/text/tokenizer.cc | 400 | Tokenizer.AWordOfMoreThanAMebibyteIsRefused |
+| memory while a request is read, above its body | 16 times the body | `--max-body-bytes` | as the rows above | tests/e2e/serve/memory_test.py test_alone |
 | `n` | | n | 400 | Request.ValidateLooksAtAllOfIt |
 | `logprobs`, `top_logprobs` | | logprobs | 400 | BadRequest.NumbersOutOfRange |
 | `prompt_logprobs` | | prompt_logprobs | 400 | Request.ValidateLooksAtAllOfIt |

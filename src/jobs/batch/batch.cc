@@ -194,7 +194,7 @@ Status Batch::Note(Engine* engine, std::span<const TokenEvent> events) {
   return {};
 }
 
-Status Batch::Write(const JsonOut& result, bool failed) {
+Status Batch::Write(std::string_view result, bool failed) {
   LATTE_RETURN_IF_ERROR(output_.Append(result));
   ++progress_.done;
   if (failed) ++progress_.failed;

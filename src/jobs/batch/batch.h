@@ -89,7 +89,7 @@ class Batch {
   Status FailSubmitting(Engine* engine, const Error& error);
   static Result<OpenAiRequest> Parse(const BatchLine& line, const OpenAiModel& model);
   Status Note(Engine* engine, std::span<const TokenEvent> events);
-  Status Write(const JsonOut& result, bool failed);
+  Status Write(std::string_view result, bool failed);
 
   std::shared_ptr<const MappedFile> file_;  // holds the text of lines_
   std::vector<Line> lines_;                 // the lines that remain to be done

@@ -8,6 +8,7 @@
 
 #include "src/base/json_out.h"
 #include "src/openai/error.h"
+#include "src/openai/events/json_text.h"
 #include "src/openai/response.h"
 
 namespace latte {
@@ -46,14 +47,13 @@ Result<BatchLine> Parse(std::string_view text, const std::string& where) {
   return BatchLine{std::move(custom_id), *endpoint, body};
 }
 
-JsonOut BatchLineJson(const BatchLineId& line, int status, JsonOut body, JsonOut error) {
-  return {{"id", fmt::format("batch_req_{}", line.number)},
-          {"custom_id", line.custom_id ? JsonOut(*line.custom_id) : JsonOut(nullptr)},
-          {"response",
-           {{"status_code", status},
-            {"request_id", fmt::format("req_{}", line.number)},
-            {"body", std::move(body)}}},
-          {"error", std::move(error)}};
+std::string BatchLineText(const BatchLineId& line, int status, std::string_view body,
+                          const JsonOut& error) {
+  return fmt::format(
+      R"({{"id":"batch_req_{}","custom_id":{},"response":{{"status_code":{},"request_id":"req_{}",)"
+      R"("body":{}}},"error":{}}})",
+      line.number, line.custom_id ? JsonString(*line.custom_id) : "null", status, line.number, body,
+      Dump(error));
 }
 
 }  // namespace
@@ -72,15 +72,15 @@ std::optional<std::string> FindCustomId(std::string_view text) {
   return *std::move(id);
 }
 
-JsonOut BatchResult(const BatchLineId& line, JsonOut body) {
-  return BatchLineJson(line, HttpStatus(Code::kOk), std::move(body), nullptr);
+std::string BatchResult(const BatchLineId& line, std::string_view body) {
+  return BatchLineText(line, HttpStatus(Code::kOk), body, nullptr);
 }
 
-JsonOut BatchFailure(const BatchLineId& line, const Error& error, OpenAiEndpoint endpoint) {
+std::string BatchFailure(const BatchLineId& line, const Error& error, OpenAiEndpoint endpoint) {
   const ErrorForm form =
       endpoint == OpenAiEndpoint::kMessages ? ErrorForm::kAnthropic : ErrorForm::kOpenAi;
-  return BatchLineJson(line, HttpStatus(error.code),
-                       ErrorBody(form, error, fmt::format("req_{}", line.number)),
+  return BatchLineText(line, HttpStatus(error.code),
+                       Dump(ErrorBody(form, error, fmt::format("req_{}", line.number))),
                        {{"code", CodeName(error.code)}, {"message", error.message}});
 }
 

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "src/base/json.h"
-#include "src/base/json_out_fwd.h"
 #include "src/openai/request.h"
 
 namespace latte {
@@ -31,14 +30,15 @@ struct BatchLineId {
   std::optional<std::string> custom_id;  // nullopt if the line has none
 };
 
+// The text of a line, without its end. `body`: a JSON value.
 // {"id": "batch_req_…", "custom_id": …, "response": {"status_code", "request_id", "body"},
 // "error": null}
-JsonOut BatchResult(const BatchLineId& line, JsonOut body);
+std::string BatchResult(const BatchLineId& line, std::string_view body);
 
 // The result of a failed request: the body contains the error as a server would send it, and
 // "error" is {"code", "message"}. `endpoint`: whose form the body has.
-JsonOut BatchFailure(const BatchLineId& line, const Error& error,
-                     OpenAiEndpoint endpoint = OpenAiEndpoint::kChat);
+std::string BatchFailure(const BatchLineId& line, const Error& error,
+                         OpenAiEndpoint endpoint = OpenAiEndpoint::kChat);
 
 // The content of a line in an output file.
 struct BatchOutcome {

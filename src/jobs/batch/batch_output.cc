@@ -184,9 +184,9 @@ Status BatchOutput::Write(std::string_view text) const {
   return {};
 }
 
-Status BatchOutput::Append(const JsonOut& line) {
+Status BatchOutput::Append(std::string_view line) {
   LATTE_RETURN_IF_ERROR(Forget());
-  return Write(Dump(line) + "\n");
+  return Write(std::string(line) + "\n");
 }
 
 Status BatchOutput::Close() {

@@ -11,8 +11,6 @@
 
 #include "latte/status.h"
 
-#include "src/base/json_out_fwd.h"
-
 namespace latte {
 
 // Thread-compatible. The file is locked while this object exists, if the file system supports
@@ -38,7 +36,7 @@ class BatchOutput {
   const std::unordered_set<std::string>& finished() const { return finished_; }
 
   // Appends a line and hands it to the operating system. Errors: kUnavailable.
-  [[nodiscard]] Status Append(const JsonOut& line);
+  [[nodiscard]] Status Append(std::string_view line);
 
   // Flushes the complete results to the disk. Errors: kUnavailable.
   [[nodiscard]] Status Close();

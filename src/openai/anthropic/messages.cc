@@ -9,6 +9,7 @@
 #include "src/jinja/json.h"
 #include "src/openai/anthropic/call_id.h"
 #include "src/openai/anthropic/members.h"
+#include "src/openai/conversation.h"
 #include "src/openai/history/placeholder.h"
 
 namespace latte {
@@ -269,8 +270,7 @@ bool IsUser(const Json& message) {
 
 Result<AnthropicConversation> ParseAnthropicMessages(const std::optional<Json>& system,
                                                      const Json& messages) {
-  if (!messages.is_array() || messages.size() == 0)
-    return InvalidArgument(messages.path() + ": expected an array of at least one message");
+  LATTE_RETURN_IF_ERROR(CheckMessageList(messages));
   BlockReader reader;
   if (system) LATTE_RETURN_IF_ERROR(reader.ReadSystem(*system));
   size_t last_user = messages.size();

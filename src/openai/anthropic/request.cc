@@ -43,7 +43,8 @@ Status CheckLast(const AnthropicConversation& conversation) {
 }
 
 // `count`: only the prompt is of interest.
-Result<OpenAiRequest> ParseMessages(const Json& body, const OpenAiModel& model, bool count) {
+Result<OpenAiRequest> ParseMessages(const Json& body, const OpenAiModel& model,
+                                    const OpenAiRules& rules, bool count) {
   AnthropicFields fields{.settings = DefaultSettings(model)};
   LATTE_RETURN_IF_ERROR(ReadAnthropicFields(body, &fields));
   if (!fields.messages) return InvalidArgument("messages: this field is missing");
@@ -68,14 +69,15 @@ Result<OpenAiRequest> ParseMessages(const Json& body, const OpenAiModel& model, 
                             .tools = std::move(fields.tools),
                             .format = std::move(fields.format),
                             .opens_answer = !ends_with_answer};
-  LATTE_RETURN_IF_ERROR(AddConversation(conversation, model, &out));
+  LATTE_RETURN_IF_ERROR(AddConversation(conversation, model, rules, &out));
   return out;
 }
 
 }  // namespace
 
-Result<OpenAiRequest> ParseAnthropicRequest(const Json& body, const OpenAiModel& model) {
-  return ParseMessages(body, model, /*count=*/false);
+Result<OpenAiRequest> ParseAnthropicRequest(const Json& body, const OpenAiModel& model,
+                                            const OpenAiRules& rules) {
+  return ParseMessages(body, model, rules, /*count=*/false);
 }
 
 Result<std::string> CountTokensBody(std::string_view body, const std::vector<std::string>& names,
@@ -84,7 +86,7 @@ Result<std::string> CountTokensBody(std::string_view body, const std::vector<std
     constexpr JsonLimits kLimits = {.max_depth = 64, .max_elements = 2'000'000};
     const Result<Json> json = Json::Parse(body, "body", kLimits);
     if (!json) return InvalidArgument(json.error().message);
-    const Result<OpenAiRequest> parsed = ParseMessages(*json, model, /*count=*/true);
+    const Result<OpenAiRequest> parsed = ParseMessages(*json, model, {}, /*count=*/true);
     if (!parsed) return InvalidArgument(parsed.error().message);
     const OpenAiRequest& request = *parsed;
     if (std::find(names.begin(), names.end(), request.reply.model) == names.end())

@@ -13,7 +13,8 @@ namespace latte {
 // The body of /v1/messages.
 // Errors: kCorrupt (of Json), kInvalidArgument and kUnsupported naming the field.
 [[nodiscard]] Result<OpenAiRequest> ParseAnthropicRequest(const Json& body,
-                                                          const OpenAiModel& model);
+                                                          const OpenAiModel& model,
+                                                          const OpenAiRules& rules);
 
 // The body of /v1/messages/count_tokens: the tokens of the prompt that the same conversation makes
 // at /v1/messages. Fields that change no prompt are checked and have no effect.

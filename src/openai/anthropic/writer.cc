@@ -168,7 +168,7 @@ void AnthropicWriter::Fail(const Error& error, const OpenAiAnswer& /*answer*/, s
   *sse += AnthropicErrorEvent(error, parts_.id);
 }
 
-JsonOut AnthropicWriter::Body(const OpenAiAnswer& answer) const {
+std::string AnthropicWriter::Body(const OpenAiAnswer& answer) const {
   const OpenAiMessage message = answer.Message(0);
   JsonOut out = MessagesReply(parts_, answer);
   JsonOut& content = out["content"];
@@ -185,7 +185,7 @@ JsonOut AnthropicWriter::Body(const OpenAiAnswer& answer) const {
                        {"caller", {{"type", "direct"}}}});
   out["stop_reason"] = StopReason(answer);
   out["stop_sequence"] = StopSequence(answer);
-  return out;
+  return Dump(out);
 }
 
 }  // namespace latte

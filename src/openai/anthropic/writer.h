@@ -26,7 +26,7 @@ class AnthropicWriter final : public AnswerWriter {
   void Finish(const OpenAiAnswer& answer, std::string* sse) override;
   void Fail(const Error& error, const OpenAiAnswer& answer, std::string* sse) override;
   void KeepAlive(std::string* sse) override;
-  JsonOut Body(const OpenAiAnswer& answer) const override;
+  std::string Body(const OpenAiAnswer& answer) const override;
 
  private:
   enum class Block : uint8_t { kNone, kThinking, kText, kCall };

@@ -101,7 +101,7 @@ JsonOut Whole(OpenAiRunning running, const std::vector<TokenEvent>& events) {
   std::string sse;
   for (const TokenEvent& event : events) running.Add(0, event, &sse);
   EXPECT_EQ(sse, "");
-  return running.Body();
+  return JsonOut::parse(running.Body());
 }
 
 TEST(AnthropicWriter, AnAnswerIsAMessage) {

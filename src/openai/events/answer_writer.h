@@ -43,7 +43,7 @@ class AnswerWriter {
   virtual void KeepAlive(std::string* sse);
 
   // The whole answer. Requires: answer.done(), no error.
-  virtual JsonOut Body(const OpenAiAnswer& answer) const = 0;
+  virtual std::string Body(const OpenAiAnswer& answer) const = 0;
 };
 
 // The data that a writer is made from. All that is referred to must outlive the writer.

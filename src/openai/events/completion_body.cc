@@ -1,10 +1,13 @@
 #include "src/openai/events/completion_body.h"
 
+#include <iterator>
 #include <string>
-#include <utility>
+
+#include <fmt/format.h>
 
 #include "src/base/check.h"
 #include "src/base/json_out.h"
+#include "src/openai/events/json_text.h"
 #include "src/openai/logprobs.h"
 
 namespace latte {
@@ -25,32 +28,50 @@ JsonOut MessageJson(const OpenAiAnswer& answer, std::string_view id, size_t inde
   return out;
 }
 
-JsonOut ChoiceJson(const OpenAiAnswer& answer, const Tokenizer& tokenizer, std::string_view id,
-                   size_t index) {
+void AppendChatChoice(const OpenAiAnswer& answer, const Tokenizer& tokenizer, std::string_view id,
+                      size_t index, std::string* out) {
+  *out += R"("message":)" + Dump(MessageJson(answer, id, index));
+  *out += R"(,"logprobs":)";
+  if (answer.reply().logprobs < 0)
+    *out += "null";
+  else
+    AppendChatLogprobs(answer.choice(index).logprobs, tokenizer, out);
+}
+
+void AppendTextChoice(const OpenAiAnswer& answer, const Tokenizer& tokenizer, size_t index,
+                      std::string* out) {
   const OpenAiReply& reply = answer.reply();
   const OpenAiChoice& choice = answer.choice(index);
-  JsonOut out = {{"index", index}};
-  const bool with_logprobs = reply.logprobs >= 0;
-  if (reply.endpoint == OpenAiEndpoint::kChat) {
-    out["message"] = MessageJson(answer, id, index);
-    out["logprobs"] = with_logprobs ? ChatLogprobs(choice.logprobs, tokenizer) : JsonOut(nullptr);
-  } else {
-    out["text"] = choice.text;
-    out["logprobs"] = nullptr;
-    if (with_logprobs) {
-      int64_t offset = 0;
-      const OpenAiPrompt& prompt = reply.prompts[index / static_cast<size_t>(reply.n)];
-      out["logprobs"] = CompletionLogprobs({.echoed = reply.echo ? &prompt : nullptr,
-                                            .prompt = choice.prompt_logprobs,
-                                            .tokens = choice.logprobs},
-                                           reply, tokenizer, &offset);
-    }
+  *out += R"("text":)";
+  AppendJsonString(choice.text, out);
+  *out += R"(,"logprobs":)";
+  if (reply.logprobs < 0) {
+    *out += "null";
+    return;
   }
-  out["finish_reason"] = answer.FinishName(index);
-  if (reply.prompt_logprobs >= 0)
-    out["prompt_logprobs"] =
-        PromptLogprobs(choice.prompt_logprobs, reply.prompt_logprobs, tokenizer);
-  return out;
+  int64_t offset = 0;
+  const OpenAiPrompt& prompt = reply.prompts[index / static_cast<size_t>(reply.n)];
+  AppendCompletionLogprobs({.echoed = reply.echo ? &prompt : nullptr,
+                            .prompt = choice.prompt_logprobs,
+                            .tokens = choice.logprobs},
+                           reply, tokenizer, &offset, out);
+}
+
+void AppendChoice(const OpenAiAnswer& answer, const Tokenizer& tokenizer, std::string_view id,
+                  size_t index, std::string* out) {
+  const OpenAiReply& reply = answer.reply();
+  fmt::format_to(std::back_inserter(*out), R"({{"index":{},)", index);
+  if (reply.endpoint == OpenAiEndpoint::kChat)
+    AppendChatChoice(answer, tokenizer, id, index, out);
+  else
+    AppendTextChoice(answer, tokenizer, index, out);
+  *out += R"(,"finish_reason":)" + JsonString(answer.FinishName(index));
+  if (reply.prompt_logprobs >= 0) {
+    *out += R"(,"prompt_logprobs":)";
+    AppendPromptLogprobs(answer.choice(index).prompt_logprobs, reply.prompt_logprobs, tokenizer,
+                         out);
+  }
+  *out += '}';
 }
 
 }  // namespace
@@ -70,22 +91,26 @@ JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage) {
   return out;
 }
 
-JsonOut CompletionBody(const OpenAiAnswer& answer, const Tokenizer& tokenizer, std::string_view id,
-                       int64_t created) {
+std::string CompletionBody(const OpenAiAnswer& answer, const Tokenizer& tokenizer,
+                           std::string_view id, int64_t created) {
   LATTE_CHECK(answer.done() && !answer.error(),
               "no body of an answer that has not ended, or has failed");
   const OpenAiReply& reply = answer.reply();
   const bool chat = reply.endpoint == OpenAiEndpoint::kChat;
-  JsonOut choices = JsonOut::array();
-  for (size_t i = 0; i < answer.choices(); ++i)
-    choices.push_back(ChoiceJson(answer, tokenizer, id, i));
-  JsonOut out = {{"id", std::string(chat ? "chatcmpl-" : "cmpl-") + std::string(id)},
-                 {"object", chat ? "chat.completion" : "text_completion"},
-                 {"created", created},
-                 {"model", reply.model},
-                 {"choices", std::move(choices)},
-                 {"usage", UsageJson(reply.endpoint, answer.usage())}};
-  if (!reply.fingerprint.empty()) out["system_fingerprint"] = reply.fingerprint;
+  std::string out = Dump({{"id", std::string(chat ? "chatcmpl-" : "cmpl-") + std::string(id)},
+                          {"object", chat ? "chat.completion" : "text_completion"},
+                          {"created", created},
+                          {"model", reply.model}});
+  out.pop_back();  // the brace
+  out += R"(,"choices":[)";
+  for (size_t i = 0; i < answer.choices(); ++i) {
+    if (i > 0) out += ',';
+    AppendChoice(answer, tokenizer, id, i, &out);
+  }
+  out += R"(],"usage":)" + Dump(UsageJson(reply.endpoint, answer.usage()));
+  if (!reply.fingerprint.empty())
+    out += R"(,"system_fingerprint":)" + JsonString(reply.fingerprint);
+  out += '}';
   return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "src/base/json_out_fwd.h"
@@ -14,7 +15,7 @@ JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage);
 
 // `id` is unique among answers; `created` is in seconds since 1970. Requires: answer.done(), no
 // error.
-JsonOut CompletionBody(const OpenAiAnswer& answer, const Tokenizer& tokenizer, std::string_view id,
-                       int64_t created);
+std::string CompletionBody(const OpenAiAnswer& answer, const Tokenizer& tokenizer,
+                           std::string_view id, int64_t created);
 
 }  // namespace latte

@@ -60,7 +60,7 @@ void CompletionWriter::End(const OpenAiUsage& usage, std::string* out) const {
 void CompletionWriter::AppendPromptLogprobs(const TokenEvent& event, std::string* out) const {
   if (reply_.prompt_logprobs < 0) return;
   *out += R"("prompt_logprobs":)";
-  *out += Dump(PromptLogprobs(event.prompt_logprobs, reply_.prompt_logprobs, tokenizer_));
+  latte::AppendPromptLogprobs(event.prompt_logprobs, reply_.prompt_logprobs, tokenizer_, out);
   *out += ',';
 }
 
@@ -117,7 +117,8 @@ void CompletionWriter::AddChat(const AnswerEvent& next, std::string* out) {
     AppendDelta(index, parts, out);
     *out += "},";
     if (with_logprobs) {
-      *out += R"("logprobs":)" + Dump(ChatLogprobs({&*event.logprobs, 1}, tokenizer_));
+      *out += R"("logprobs":)";
+      AppendChatLogprobs({&*event.logprobs, 1}, tokenizer_, out);
     } else {
       *out += kNoLogprobs;
     }
@@ -151,8 +152,8 @@ void CompletionWriter::AddText(const AnswerEvent& next, std::string* out) {
     if (echoes) shown.echoed = &reply_.prompts[next.prompt];
     if (echoes) shown.prompt = event.prompt_logprobs;
     if (event.logprobs) shown.tokens = {&*event.logprobs, 1};
-    *out +=
-        R"("logprobs":)" + Dump(CompletionLogprobs(shown, reply_, tokenizer_, &choice.text_offset));
+    *out += R"("logprobs":)";
+    AppendCompletionLogprobs(shown, reply_, tokenizer_, &choice.text_offset, out);
   } else {
     *out += kNoLogprobs;
   }
@@ -185,7 +186,7 @@ void CompletionWriter::Fail(const Error& error, const OpenAiAnswer& /*answer*/, 
   *sse += kDone;
 }
 
-JsonOut CompletionWriter::Body(const OpenAiAnswer& answer) const {
+std::string CompletionWriter::Body(const OpenAiAnswer& answer) const {
   return CompletionBody(answer, tokenizer_, parts_.id, parts_.created);
 }
 

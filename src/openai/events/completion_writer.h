@@ -25,7 +25,7 @@ class CompletionWriter final : public AnswerWriter {
   void Finish(const OpenAiAnswer& answer, std::string* sse) override;
   // An event with OpenAiError, then [DONE].
   void Fail(const Error& error, const OpenAiAnswer& answer, std::string* sse) override;
-  JsonOut Body(const OpenAiAnswer& answer) const override;
+  std::string Body(const OpenAiAnswer& answer) const override;
 
  private:
   struct Choice {

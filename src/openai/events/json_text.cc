@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/text/unicode/unicode.h"
 
 namespace latte {
@@ -65,5 +66,7 @@ std::string JsonString(std::string_view text) {
   AppendJsonString(text, &out);
   return out;
 }
+
+void AppendJsonNumber(double value, std::string* out) { *out += Dump(JsonOut(value)); }
 
 }  // namespace latte

@@ -11,4 +11,7 @@ namespace latte {
 void AppendJsonString(std::string_view text, std::string* out);
 std::string JsonString(std::string_view text);
 
+// Appends a number as Dump writes it; null if it is not finite.
+void AppendJsonNumber(double value, std::string* out);
+
 }  // namespace latte

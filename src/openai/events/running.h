@@ -46,8 +46,8 @@ class OpenAiRunning {
   const OpenAiReply& reply() const;
   OpenAiUsage usage() const;
 
-  // The whole answer. Requires: done(), no error, not a stream.
-  JsonOut Body() const;
+  // The whole answer, a JSON object. Requires: done(), no error, not a stream.
+  std::string Body() const;
 
  private:
   struct State;

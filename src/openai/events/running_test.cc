@@ -4,6 +4,7 @@
 
 #include "src/base/json_out.h"
 #include "src/openai/error.h"
+#include "src/openai/logprobs.h"
 #include "tests/support/byte_source.h"
 #include "tests/support/property.h"
 
@@ -187,7 +188,7 @@ class Compare {
       stream.Add(prompt, event, &sse);
     }
     RC_ASSERT(whole.done() && stream.done());
-    const JsonOut body = whole.Body();
+    const JsonOut body = JsonOut::parse(whole.Body());
     const std::vector<JsonOut> chunks = Chunks(sse);
     RC_ASSERT(chunks.back() == "[DONE]");
     std::vector<JsonOut> choices(body["choices"].size(), JsonOut::object());
@@ -292,9 +293,79 @@ TEST(OpenAiRunning, ReasoningIsCounted) {
     if (tokens == 4) event.finish = FinishReason::kStop;
     running.Add(0, event, nullptr);
   }
-  const JsonOut usage = running.Body()["usage"];
+  const JsonOut usage = JsonOut::parse(running.Body())["usage"];
   EXPECT_EQ(usage["completion_tokens"], 4);
   EXPECT_EQ(usage["completion_tokens_details"]["reasoning_tokens"], 3);
+}
+
+// An event with the log-probabilities of every kind of token.
+TokenEvent EventWithTop(int tokens) {
+  TokenEvent event;
+  event.text = "a";
+  event.logprobs = {{0, -1.25F}, {}};
+  for (int32_t id = 0; id < tokens; ++id)
+    event.logprobs->top.push_back({id, -12.345678F / static_cast<float>(id + 1)});
+  return event;
+}
+
+TEST(OpenAiRunning, AnAnswerThatGrowsBeyondItsLimitFails) {
+  for (const OpenAiEndpoint endpoint : {kChat, kCompletions}) {
+    OpenAiReply reply{.endpoint = endpoint, .max_answer_bytes = 4000, .logprobs = 4};
+    OpenAiRunning running = Running(reply);
+    int events = 0;
+    for (; !running.done(); ++events) {
+      ASSERT_LT(events, 100) << "a limit that does not hold";
+      running.Add(0, EventWithTop(4), nullptr);
+    }
+    ASSERT_TRUE(running.error());
+    EXPECT_GT(events, 1);
+    EXPECT_EQ(running.error()->code, Code::kInvalidArgument);
+    EXPECT_NE(running.error()->message.find("4000 bytes"), std::string::npos);
+  }
+}
+
+TEST(OpenAiRunning, PlainTextCountsTowardsTheLimitToo) {
+  OpenAiRunning running = Running({.endpoint = kChat, .max_answer_bytes = 1000});
+  TokenEvent event;
+  event.text = std::string(100, '\1');  // six characters each in JSON
+  running.Add(0, event, nullptr);
+  EXPECT_FALSE(running.error());
+  running.Add(0, event, nullptr);
+  EXPECT_TRUE(running.error());
+}
+
+TEST(OpenAiRunning, AStreamIsLimitedOnlyInWhatComesAtOnce) {
+  OpenAiReply reply{.endpoint = kCompletions, .stream = true, .max_answer_bytes = 4000};
+  reply.logprobs = 4;
+  OpenAiRunning running = Running(reply);
+  std::string sse;
+  for (int i = 0; i < 100; ++i) running.Add(0, EventWithTop(4), &sse);
+  EXPECT_FALSE(running.error());
+  TokenEvent first;
+  first.prompt_logprobs.assign(20, *EventWithTop(4).logprobs);
+  OpenAiRunning with_prompt = Running(reply);
+  sse.clear();
+  with_prompt.Add(0, first, &sse);
+  ASSERT_TRUE(with_prompt.error());
+  EXPECT_EQ(Chunks(sse).back(), "[DONE]");
+}
+
+TEST(OpenAiRunning, TheLimitIsNotPassedUnnoticed) {
+  const int vocabulary = Tiny().tokenizer.vocab_size();
+  const std::vector<TokenLogprobs> all(3, *EventWithTop(vocabulary).logprobs);
+  const auto most = static_cast<size_t>(MaxLogprobsBytes(all, Tiny().tokenizer));
+  std::string chat;
+  AppendChatLogprobs(all, Tiny().tokenizer, &chat);
+  EXPECT_LE(chat.size(), most);
+  std::string prompt;
+  AppendPromptLogprobs(all, vocabulary, Tiny().tokenizer, &prompt);
+  EXPECT_LE(prompt.size(), most);
+  std::string completion;
+  OpenAiReply reply{.endpoint = kCompletions};
+  reply.logprobs = vocabulary;
+  int64_t offset = 0;
+  AppendCompletionLogprobs({.tokens = all}, reply, Tiny().tokenizer, &offset, &completion);
+  EXPECT_LE(completion.size(), most);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "src/base/json_out.h"
+#include "src/openai/conversation.h"
 #include "src/openai/history/placeholder.h"
 
 namespace latte {
@@ -317,6 +318,7 @@ Status ReadResponsesInput(const Json& input, ResponsesToolReader* tools, Respons
   }
   if (!input.is_array())
     return InvalidArgument(input.path() + ": expected a string or an array of items");
+  if (input.size() > 0) LATTE_RETURN_IF_ERROR(CheckMessageList(input));
   ItemReader reader(tools, out);
   const size_t question = NewestQuestion(input);
   for (size_t i = 0; i < input.size(); ++i)

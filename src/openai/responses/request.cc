@@ -241,7 +241,8 @@ Status SetMetadata(const Json& body, JsonOut* settings) {
 
 }  // namespace
 
-Result<OpenAiRequest> ParseResponsesRequest(const Json& body, const OpenAiModel& model) {
+Result<OpenAiRequest> ParseResponsesRequest(const Json& body, const OpenAiModel& model,
+                                            const OpenAiRules& rules) {
   if (!body.is_object()) return InvalidArgument(body.path() + ": expected an object");
   ResponsesFields f;
   f.shared.request = DefaultSettings(model);
@@ -285,7 +286,7 @@ Result<OpenAiRequest> ParseResponsesRequest(const Json& body, const OpenAiModel&
                                          .reasoning = f.shared.reasoning,
                                          .tools = f.shared.tools,
                                          .format = f.shared.format},
-                                        model, &out));
+                                        model, rules, &out));
   return out;
 }
 

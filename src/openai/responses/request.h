@@ -9,6 +9,7 @@ namespace latte {
 
 // Errors: as ParseOpenAiRequest.
 [[nodiscard]] Result<OpenAiRequest> ParseResponsesRequest(const Json& body,
-                                                          const OpenAiModel& model);
+                                                          const OpenAiModel& model,
+                                                          const OpenAiRules& rules);
 
 }  // namespace latte

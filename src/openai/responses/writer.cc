@@ -286,7 +286,7 @@ void ResponsesWriter::Fail(const Error& error, const OpenAiAnswer& answer, std::
   Event("response.failed", R"("response":)" + Dump(response), sse);
 }
 
-JsonOut ResponsesWriter::Body(const OpenAiAnswer& answer) const {
+std::string ResponsesWriter::Body(const OpenAiAnswer& answer) const {
   OpenAiMessage message = answer.Message(0);
   OpenAiParts all{message.reasoning.value_or(""), std::move(message.content), {}};
   for (size_t i = 0; i < message.calls.size(); ++i) {
@@ -297,7 +297,7 @@ JsonOut ResponsesWriter::Body(const OpenAiAnswer& answer) const {
   ResponsesWriter whole(parts_);
   whole.AddParts(all, nullptr);
   whole.CloseLast(answer, nullptr);
-  return whole.EndJson(answer);
+  return Dump(whole.EndJson(answer));
 }
 
 }  // namespace latte

@@ -26,7 +26,7 @@ class ResponsesWriter final : public AnswerWriter {
   void Fail(const Error& error, const OpenAiAnswer& answer, std::string* sse) override;
   // response.in_progress again: Codex ends a stream that has no event for long, and a comment is none.
   void KeepAlive(std::string* sse) override;
-  JsonOut Body(const OpenAiAnswer& answer) const override;
+  std::string Body(const OpenAiAnswer& answer) const override;
 
  private:
   enum class Kind : uint8_t { kReasoning, kMessage, kCall };

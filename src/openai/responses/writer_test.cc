@@ -68,7 +68,7 @@ TEST(ResponsesWriter, ABodyHasItemsAndUsage) {
   OpenAiRunning running = Running(false, {.in_thought = true});
   running.Add(0, Event("so</think>yes", FinishReason::kStop), nullptr);
   EXPECT_EQ(
-      Dump(running.Body()),
+      running.Body(),
       R"({"id":"resp_7","object":"response","created_at":11,"status":"completed","error":null,)"
       R"("incomplete_details":null,"model":"m","output":[{"id":"rs_7_0","type":"reasoning",)"
       R"("summary":[],"content":[{"type":"reasoning_text","text":"so"}],"status":"completed"},)"
@@ -96,7 +96,7 @@ TEST(ResponsesWriter, AStreamHasTheOrderOfTheApi) {
   OpenAiRunning whole = Running(false, {.in_thought = true});
   TokenEvent all = Event("so</think>yes", FinishReason::kStop);
   whole.Add(0, all, nullptr);
-  JsonOut body = whole.Body();
+  JsonOut body = JsonOut::parse(whole.Body());
   JsonOut last = events.back()["response"];
   body.erase("usage");
   last.erase("usage");
@@ -144,7 +144,7 @@ TEST(ResponsesWriter, ALimitMakesTheAnswerAndItsLastItemIncomplete) {
     if (stream) {
       EXPECT_EQ(Events(sse).back()["type"], "response.incomplete");
     }
-    const JsonOut body = stream ? Events(sse).back()["response"] : running.Body();
+    const JsonOut body = stream ? Events(sse).back()["response"] : JsonOut::parse(running.Body());
     EXPECT_EQ(body["status"], "incomplete");
     EXPECT_EQ(body["incomplete_details"]["reason"], "max_output_tokens");
     EXPECT_EQ(body["output"][0]["status"], "incomplete");
@@ -156,7 +156,7 @@ TEST(ResponsesWriter, AnAnswerWithoutTextIsAnEmptyMessage) {
     OpenAiRunning running = Running(stream);
     std::string sse;
     running.Add(0, Event("", FinishReason::kStop), &sse);
-    const JsonOut body = stream ? Events(sse).back()["response"] : running.Body();
+    const JsonOut body = stream ? Events(sse).back()["response"] : JsonOut::parse(running.Body());
     ASSERT_EQ(body["output"].size(), 1U);
     EXPECT_EQ(body["output"][0]["content"][0]["text"], "");
   }
@@ -183,7 +183,7 @@ TEST(ResponsesWriter, ReasoningIsGivenBackIfAsked) {
   responses.gives_reasoning_back = true;
   OpenAiRunning running = Running(false, {.in_thought = true}, responses);
   running.Add(0, Event("so</think>yes", FinishReason::kStop), nullptr);
-  EXPECT_EQ(running.Body()["output"][0]["encrypted_content"], "latte-plain:so");
+  EXPECT_EQ(JsonOut::parse(running.Body())["output"][0]["encrypted_content"], "latte-plain:so");
 }
 
 // The items of an answer, joined.
@@ -251,7 +251,8 @@ TEST(ResponsesWriter, CallsOfEveryFormatAreItems) {
         running.Add(0, Event("", one.cut ? FinishReason::kLength : FinishReason::kStop), &sse);
         const std::string name = std::string(Name(format)) + ": " + one.name;
         if (stream) CheckDeltas(Events(sse), name);
-        const JsonOut body = stream ? Events(sse).back()["response"] : running.Body();
+        const JsonOut body =
+            stream ? Events(sse).back()["response"] : JsonOut::parse(running.Body());
         EXPECT_EQ(Describe(AnswerOf(body["output"])), Describe(Expected(one))) << name;
         EXPECT_EQ(body["status"], one.cut ? "incomplete" : "completed") << name;
       }
@@ -269,7 +270,7 @@ TEST(ResponsesWriter, ACallThatTheEndCutsIsIncomplete) {
                       "<|tool_call_argument_begin|>{\"a\": \"b",
                       FinishReason::kStop),
                 &sse);
-    const JsonOut body = stream ? Events(sse).back()["response"] : running.Body();
+    const JsonOut body = stream ? Events(sse).back()["response"] : JsonOut::parse(running.Body());
     EXPECT_EQ(body["output"][0]["status"], "incomplete");
     EXPECT_EQ(body["output"][0]["arguments"], "{\"a\": \"b");
   }
@@ -288,7 +289,7 @@ TEST(ResponsesWriter, ACustomToolGetsATextThatIsNoJson) {
                     "<|tool_call_argument_begin|>*** Begin\n{\"a\"<|tool_call_end|>",
                     FinishReason::kStop),
               &sse);
-  EXPECT_EQ(running.Body()["output"][0]["input"], "*** Begin\n{\"a\"");
+  EXPECT_EQ(JsonOut::parse(running.Body())["output"][0]["input"], "*** Begin\n{\"a\"");
 }
 
 TEST(ResponsesWriter, CallsHaveTheToolsOfTheClient) {

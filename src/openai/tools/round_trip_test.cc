@@ -179,7 +179,7 @@ JsonOut MessageOf(const OpenAiModel& model, const OpenAiRequest& request, std::s
   TokenEvent end;
   end.finish = FinishReason::kStop;
   out.Add(end);
-  return CompletionBody(out, model.tokenizer, "7", 11)["choices"][0]["message"];
+  return JsonOut::parse(CompletionBody(out, model.tokenizer, "7", 11))["choices"][0]["message"];
 }
 
 JsonOut User(std::string_view text) { return {{"role", "user"}, {"content", text}}; }

@@ -188,7 +188,7 @@ TEST(OpenAiTools, WholeAnswersHaveReasoningContentAndCalls) {
       std::string sse;
       for (const std::string& piece : Pieces(one.text, 1)) running.Add(0, Event(piece), &sse);
       running.Add(0, End(one), &sse);
-      const JsonOut choice = running.Body()["choices"][0];
+      const JsonOut choice = JsonOut::parse(running.Body())["choices"][0];
       const JsonOut& message = choice["message"];
       TranscriptAnswer answer{TextOf(message, "reasoning_content"), TextOf(message, "content"), {}};
       if (message.contains("tool_calls"))
@@ -256,7 +256,8 @@ TEST(OpenAiTools, WithoutParallelCallsTheFirstCounts) {
   OpenAiAnswer answer(reply);
   answer.Add(Event(one.text));
   answer.Add(End(one));
-  const JsonOut choice = CompletionBody(answer, Tiny().tokenizer, "7", 11)["choices"][0];
+  const JsonOut choice =
+      JsonOut::parse(CompletionBody(answer, Tiny().tokenizer, "7", 11))["choices"][0];
   EXPECT_EQ(choice["message"]["tool_calls"].size(), 1U);
   EXPECT_EQ(choice["finish_reason"], "tool_calls");
 }
@@ -271,8 +272,8 @@ TEST(OpenAiTools, EveryCallHasAnIdOfItsOwn) {
   TokenEvent end;
   end.finish = FinishReason::kStop;
   answer.Add(end);
-  const JsonOut calls =
-      CompletionBody(answer, Tiny().tokenizer, "7", 11)["choices"][0]["message"]["tool_calls"];
+  const JsonOut calls = JsonOut::parse(
+      CompletionBody(answer, Tiny().tokenizer, "7", 11))["choices"][0]["message"]["tool_calls"];
   ASSERT_EQ(calls.size(), 2U);
   EXPECT_EQ(calls[0]["id"], "functions.f:0");
   EXPECT_EQ(calls[1]["id"], "call_7_0_1");
@@ -284,7 +285,8 @@ TEST(OpenAiTools, AnAnswerWithoutToolsHasNoCalls) {
   OpenAiAnswer answer(OpenAiReply{.endpoint = kChat});
   answer.Add(Event(one.text));
   answer.Add(End(one));
-  const JsonOut choice = CompletionBody(answer, Tiny().tokenizer, "7", 11)["choices"][0];
+  const JsonOut choice =
+      JsonOut::parse(CompletionBody(answer, Tiny().tokenizer, "7", 11))["choices"][0];
   EXPECT_EQ(choice["message"]["content"], one.text);
   EXPECT_EQ(choice["finish_reason"], "stop");
 }

@@ -143,6 +143,7 @@ HttpResponse Front::Readiness() const {
 void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest request,
                      const std::shared_ptr<Reply>& reply) {
   const OpenAiModel& model = *parts_.model;
+  const int64_t most = parts_.max_answer_bytes;
   switch (match.route) {
     case Route::kPage:
       return reply->Respond(PageResponse(*FindPageFile(request.path), request));
@@ -166,16 +167,15 @@ void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest
     case Route::kRequests:
       return reply->Json(parts_.hooks.requests());
     case Route::kTokenize:
-      return Work(reply, [body = std::move(request.body), served = served_, &model] {
-        return TokenizeBody(body, *served, model);
+      return Work(reply, std::move(request), [served = served_, &model, most](auto body) {
+        return TokenizeBody(body, *served, model, most);
       });
     case Route::kDetokenize:
-      return Work(reply,
-                  [body = std::move(request.body), &model] { return DetokenizeBody(body, model); });
+      return Work(reply, std::move(request),
+                  [&model, most](auto body) { return DetokenizeBody(body, model, most); });
     case Route::kApplyTemplate:
-      return Work(reply, [body = std::move(request.body), &model] {
-        return ApplyTemplateBody(body, model);
-      });
+      return Work(reply, std::move(request),
+                  [&model](auto body) { return ApplyTemplateBody(body, model); });
     case Route::kCompletions:
       return Generate(OpenAiEndpoint::kCompletions, id, std::move(request), reply);
     case Route::kChat:
@@ -185,7 +185,7 @@ void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest
     case Route::kMessages:
       return Generate(OpenAiEndpoint::kMessages, id, std::move(request), reply);
     case Route::kCountTokens:
-      return Work(reply, [body = std::move(request.body), served = served_, &model] {
+      return Work(reply, std::move(request), [served = served_, &model](auto body) {
         return CountTokensBody(body, served->names, model);
       });
   }
@@ -197,19 +197,31 @@ void Front::Generate(OpenAiEndpoint endpoint, const std::string& id, HttpRequest
   parts_.generations->Start(endpoint, id, std::move(request.body), reply);
 }
 
-void Front::Work(const std::shared_ptr<Reply>& reply, std::function<Result<std::string>()> work) {
-  const bool posted = parts_.workers->Post([http = parts_.http, reply, work = std::move(work)] {
-    auto result = std::make_shared<Result<std::string>>(work());
-    http->Post([reply, result] {
-      if (*result) {
-        reply->Json(std::move(**result));
-      } else {
-        reply->Fail(result->error());
-      }
-    });
+void Front::Work(const std::shared_ptr<Reply>& reply, HttpRequest request,
+                 std::function<Result<std::string>(std::string_view body)> work) {
+  const size_t bytes = request.body.size();
+  if (static_cast<int64_t>(bytes) > parts_.max_tokenize_bytes)
+    return reply->Respond(RefusalResponse(
+        413,
+        fmt::format("body: expected at most {} bytes for {}, which --max-tokenize-bytes sets, "
+                    "found {}; send it in parts",
+                    parts_.max_tokenize_bytes, request.path, bytes),
+        ErrorFormOf(request.path)));
+  auto result = std::make_shared<Result<std::string>>();
+  const auto ticket = parts_.workers->Post({
+      .bytes = bytes,
+      .run = [result, body = std::move(request.body),
+              work = std::move(work)] { *result = work(body); },
+      .ended =
+          [result, reply](const Status& status) {
+            if (!status) return reply->Fail(status.error());
+            if (!*result) return reply->Fail(result->error());
+            reply->Json(std::move(**result));
+          },
   });
-  if (!posted)
-    reply->Fail({Code::kExhausted, "too many requests wait to be parsed; try again later"});
+  if (!ticket)
+    return reply->Fail({Code::kExhausted, "too many requests wait to be parsed; try again later"});
+  reply->OnGone([workers = parts_.workers, ticket] { workers->Drop(*ticket); });
 }
 
 }  // namespace latte

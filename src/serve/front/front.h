@@ -42,10 +42,12 @@ struct FrontHooks {
 // The objects that a front uses. All must outlive it.
 struct FrontParts {
   HttpServer* http = nullptr;
-  Workers* workers = nullptr;
+  Workers* workers = nullptr;  // for requests that generate nothing
   Generations* generations = nullptr;
   const Access* access = nullptr;
   const OpenAiModel* model = nullptr;
+  int64_t max_tokenize_bytes = 0;  // ServeOptions
+  int64_t max_answer_bytes = 0;
   FrontHooks hooks;
 };
 
@@ -80,8 +82,9 @@ class Front final : public HttpHandler {
                 const std::shared_ptr<Reply>& reply);
   HttpResponse Readiness() const;
   std::string WhyNotReady() const;
-  // Runs `work` on a worker thread and answers with what it returns.
-  void Work(const std::shared_ptr<Reply>& reply, std::function<Result<std::string>()> work);
+  // Runs `work` with the request's body on a worker thread and answers with what it returns.
+  void Work(const std::shared_ptr<Reply>& reply, HttpRequest request,
+            std::function<Result<std::string>(std::string_view body)> work);
 
   std::string version_;
   FrontParts parts_;
