@@ -75,10 +75,11 @@ fuzz:  ## feed broken files to every reader of files, FUZZ_SECONDS (30) each
 	@cmake --build --preset fuzz
 	fuzz/run.sh
 
-soak: tests  ## random requests to one engine, SOAK_SECONDS (300) over each model, and to a server with two groups of ranks; then every command under tight limits
+soak: tests  ## random requests to one engine, SOAK_SECONDS (300) over each model, and to a server with two groups of ranks; a million requests to one server; then every command under tight limits
 	$(BUILD)/tests/soak/soak fake 1 $(SOAK_SECONDS)
 	$(BUILD)/tests/soak/soak models/tiny 1 $(SOAK_SECONDS)
 	tests/soak/serve_soak.py $(LATTE) $(SOAK_SECONDS)
+	tests/soak/requests_soak.py $(LATTE)
 	tests/limits/sweep.py --long $(LATTE) $(BUILD)/tests/limits/limits_embedder $(BUILD)/tests/limits/libfew_threads.so
 
 lint:  ## formatting, layering, documentation

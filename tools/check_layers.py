@@ -33,7 +33,7 @@ FENCED = [
     (r"toml\+\+/", ("apps/flags/config/toml_text.",)),
     (r"(pcre2)", ("src/text/unicode/",)),
     (r"boost/", ("src/http/",)),
-    (r"openssl/", ("src/http/", "src/serve/access", "src/comm/control/secret.", "src/hub/files/digest.")),
+    (r"openssl/", ("src/http/", "src/serve/prefix_salt", "src/comm/control/secret.", "src/hub/files/digest.")),
     (r"^curl/", ("src/hub/net/curl_",)),
     (r"^histedit\.h", ("apps/terminal/line_editor.cc",)),
     (r"(spdlog|prometheus)/", ("src/serve/observe/",)),

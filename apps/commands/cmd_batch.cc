@@ -20,6 +20,7 @@ struct BatchFlags {
   ConfigFlags config;
   BatchFiles files;
   uint64_t seed = 0;
+  OpenAiRules rules;
   EngineFlags engine;
 };
 
@@ -67,6 +68,7 @@ Status BatchCommand(const BatchFlags& flags) {
   if (model.chat)
     for (const std::string& caveat : model.chat->UnusedFeatures()) Warn(caveat);
   LATTE_ASSIGN_OR_RETURN(Batch batch, Batch::Open(flags.files));
+  batch.SetRules(flags.rules);
   const int64_t resumed = batch.progress().resumed;
   if (resumed > 0)
     Tell(fmt::format("{} of {} requests have results already\n", resumed, batch.progress().lines));
@@ -92,7 +94,11 @@ Command AddBatch(const FlagSet& app) {
       "repeats failed requests. docs/api_fields.md lists the fields, docs/options.md the keys\n"
       "of --config and the flags of vLLM, SGLang and llama.cpp that are understood.");
   flags->config.Add(sub);
-  sub.Group("Input").Add("-i,--input", flags->files.input, "the requests").Required().Value("FILE");
+  const FlagSet input = sub.Group("Input");
+  input.Add("-i,--input", flags->files.input, "the requests").Required().Value("FILE");
+  input.Add(
+      "--min-priority", flags->rules.min_priority,
+      "lowest priority of a request, served first; lower ones count as this one (default: 0)");
   const FlagSet output = sub.Group("Output");
   output.Add("-o,--output", flags->files.output, "the results").Required().Value("FILE");
   output.AddSwitch("--overwrite", flags->files.overwrite, "discard the results of an earlier run");

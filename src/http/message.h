@@ -1,10 +1,14 @@
 // Requests and responses of HTTP/1.1: plain data.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "src/http/counted_bytes.h"
 
 namespace latte {
 
@@ -26,12 +30,36 @@ class HttpFields {
 // Whether two names of header fields, or two host names, are equal; ASCII letters without case.
 bool EqualNoCase(std::string_view a, std::string_view b);
 
+// The body of a request. Copies share one text. One that a server has received counts in its
+// limit until the last copy is released, wherever that is.
+class CountedBody {
+ public:
+  CountedBody() = default;
+  CountedBody(std::string text, CountedBytes bytes = {}) {
+    if (!text.empty())
+      held_ = std::make_shared<const Held>(Held{std::move(bytes), std::move(text)});
+  }
+  CountedBody(const char* text) : CountedBody(std::string(text)) {}
+
+  std::string_view text() const { return held_ ? std::string_view(held_->text) : ""; }
+  operator std::string_view() const { return text(); }
+  size_t size() const { return text().size(); }
+  bool empty() const { return held_ == nullptr; }
+
+ private:
+  struct Held {
+    CountedBytes bytes;
+    std::string text;
+  };
+  std::shared_ptr<const Held> held_;  // null: it is empty
+};
+
 struct HttpRequest {
   std::string method;  // "POST"
   std::string path;    // the target before '?', as sent
   std::string query;   // what follows '?'
   HttpFields fields;
-  std::string body;
+  CountedBody body;
   std::string peer;      // "127.0.0.1:53122", "[::1]:53122" or "unix"
   bool is_unix = false;  // came over a Unix socket
 };

@@ -13,10 +13,10 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
-#include <netinet/tcp.h>
 
 #include "src/http/connection/connection.h"
 #include "src/http/io_thread.h"
+#include "src/http/listen/tcp_options.h"
 #include "src/http/listen/tls_context.h"
 #include "src/http/listen/unix_socket.h"
 #include "src/http/transport.h"
@@ -29,9 +29,6 @@ using asio::ip::tcp;
 using asio::local::stream_protocol;
 
 constexpr auto kSweep = std::chrono::milliseconds(100);
-// Bytes that the system keeps for a client that does not read. Without a bound it keeps megabytes,
-// and a stalled client is noticed late.
-constexpr int kSystemSendBytes = 128 << 10;
 // Ports that are tried until one is free on all addresses of a name.
 constexpr int kMostPortTries = 16;
 // Connections beyond the limit that are told so; further ones are closed.
@@ -57,20 +54,6 @@ struct Listener {
 using TcpListener = Listener<tcp>;
 using UnixListener = Listener<stream_protocol>;
 
-// A vanished client, which sends neither data nor a reset, is noticed after a minute or so.
-void SetTcpOptions(tcp::socket& socket) {
-  ErrorCode ignored;
-  socket.set_option(tcp::no_delay(true), ignored);
-  socket.set_option(asio::socket_base::send_buffer_size(kSystemSendBytes), ignored);
-  socket.set_option(asio::socket_base::keep_alive(true), ignored);
-  using Seconds = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPIDLE>;
-  using Interval = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPINTVL>;
-  using Count = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPCNT>;
-  socket.set_option(Seconds(30), ignored);
-  socket.set_option(Interval(10), ignored);
-  socket.set_option(Count(3), ignored);
-}
-
 std::string HostInUrl(const tcp::endpoint& endpoint) {
   const std::string address = endpoint.address().to_string();
   return endpoint.address().is_v6() ? "[" + address + "]" : address;
@@ -82,6 +65,7 @@ class Server final : public HttpServer {
     shared_.options = &options_;
     shared_.handler = handler;
     shared_.closed = [this](HttpConnection* connection) { Forget(connection); };
+    shared_.too_much_unsent = [this] { PostMakeRoom(); };
     shared_.io = std::make_shared<IoThread>(&io_);
   }
   ~Server() override {
@@ -103,6 +87,8 @@ class Server final : public HttpServer {
   HttpServerStats stats() const override {
     HttpServerStats out = shared_.stats;
     out.connections = static_cast<int64_t>(connections_.size());
+    out.unsent_bytes = *shared_.unsent_bytes;
+    out.body_bytes = *shared_.body_bytes;
     return out;
   }
 
@@ -121,6 +107,8 @@ class Server final : public HttpServer {
   void Forget(HttpConnection* connection) { connections_.erase(connection); }
   void StartSweep();
   void Sweep();
+  void PostMakeRoom();
+  void MakeRoom();
   void WaitForSignal(std::shared_ptr<asio::signal_set> set, std::function<void(int)> work);
   void RepeatOn(std::shared_ptr<asio::steady_timer> timer, std::chrono::milliseconds period,
                 std::function<void()> work);
@@ -134,6 +122,7 @@ class Server final : public HttpServer {
   std::optional<UnixSocketPath> unix_path_;
   asio::steady_timer sweep_;
   bool sweep_pending_ = false;
+  bool room_pending_ = false;
   std::unordered_map<HttpConnection*, std::shared_ptr<HttpConnection>> connections_;
   int port_ = 0;
   std::vector<std::string> urls_;
@@ -302,6 +291,29 @@ void Server::Sweep() {
   for (const auto& [key, connection] : connections_) all.push_back(connection);
   const auto now = HttpConnection::Clock::now();
   for (const auto& connection : all) connection->CheckDeadline(now);
+}
+
+// Not at once: the connection that has too much is inside of a call of its handler.
+void Server::PostMakeRoom() {
+  if (room_pending_) return;
+  shared_.io->Post([this] {
+    room_pending_ = false;
+    MakeRoom();
+  });
+  room_pending_ = true;
+}
+
+// Drops those that are behind for the longest time. A single answer is sent whatever its length.
+void Server::MakeRoom() {
+  std::vector<std::shared_ptr<HttpConnection>> behind;
+  for (const auto& [key, connection] : connections_)
+    if (connection->unsent_bytes() > 0) behind.push_back(connection);
+  std::sort(behind.begin(), behind.end(),
+            [](const auto& a, const auto& b) { return a->waiting_since() < b->waiting_since(); });
+  for (size_t i = 0; i + 1 < behind.size(); ++i) {
+    if (*shared_.unsent_bytes <= options_.max_answers_bytes) return;
+    behind[i]->Drop();
+  }
 }
 
 void Server::Repeat(std::chrono::milliseconds period, std::function<void()> work) {

@@ -31,9 +31,14 @@ struct HttpServerOptions {
   int64_t max_head_bytes = 32 << 10;  // request line and header fields together
   int64_t max_head_fields = 100;
   int64_t max_body_bytes = 32 << 20;
-  // The limit for all requests that are arriving, together; a request beyond it gets 503.
+  // The limit for all bodies that are kept, together: those that arrive, and those that the handler
+  // still holds (CountedBody). A request beyond it gets 503.
   int64_t max_bodies_bytes = int64_t{1} << 30;
-  int64_t max_unsent_bytes = 4 << 20;  // of one connection; a reader further behind is dropped
+  // Of one connection. A reader of a stream who is further behind is dropped. A whole answer may be
+  // longer, but then its reader must take so many bytes in each stall_timeout.
+  int64_t max_unsent_bytes = 4 << 20;
+  // The limit for all connections together. Above it, the server drops those that wait longest.
+  int64_t max_answers_bytes = int64_t{1} << 30;
   std::chrono::milliseconds head_timeout{
       10'000};  // from the first byte (or the TLS handshake's) to the head's end
   std::chrono::milliseconds body_timeout{60'000};   // from the head's end to the body's end
@@ -49,6 +54,7 @@ struct HttpServerStats {
   int64_t bad_requests = 0;  // answered by the server itself: 400, 408, 413, 414, 431, 501, 505 …
   int64_t dropped_slow = 0;  // stalled or too far behind
   int64_t unsent_bytes = 0;  // of all connections now
+  int64_t body_bytes = 0;    // of requests that arrive, or that are kept by the handler
 };
 
 // One request and its answer. Use it on the I/O thread only; it may be released on any thread, also

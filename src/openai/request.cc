@@ -198,6 +198,15 @@ Result<OpenAiRequest> ParseAnyBody(OpenAiEndpoint endpoint, const Json& body,
   return ParseCompletion(endpoint, body, model, rules);
 }
 
+// A request that asks to go before others gets the priority that the operator allows.
+void LimitPriority(const OpenAiRules& rules, OpenAiRequest* request) {
+  const int asked = request->requests.front().priority;
+  if (asked >= rules.min_priority) return;
+  for (Request& prompt : request->requests) prompt.priority = rules.min_priority;
+  request->notes.push_back(
+      fmt::format("priority: values below --min-priority {} count as it", rules.min_priority));
+}
+
 struct Address {
   OpenAiEndpoint endpoint;
   std::string_view url;
@@ -247,6 +256,7 @@ Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& bo
   Result<OpenAiRequest> out = ParseAnyBody(endpoint, body, model, rules);
   if (out) {
     out->reply.max_answer_bytes = rules.max_answer_bytes;
+    LimitPriority(rules, &*out);
     return out;
   }
   Error error = std::move(out).error();

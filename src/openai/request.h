@@ -58,6 +58,7 @@ struct OpenAiRules {
   int64_t max_answer_bytes = int64_t{256} << 20;
   int64_t max_model_len = 0;  // tokens of prompt and answer; longer texts are not tokenised. 0: any
   std::span<const std::string_view> other_fields = {};  // of the body that somebody else reads
+  int min_priority = 0;                                 // lower ones count as this one
 };
 
 // One prompt of a request, as the format of its answer needs it.

@@ -79,13 +79,38 @@ TEST(OpenAiRequest, EveryFieldArrives) {
   EXPECT_EQ(r.prompt_logprobs, 4);  // for the echo; the reply has its own
   EXPECT_EQ(parsed.reply.prompt_logprobs, 1);
   EXPECT_TRUE(r.echo);
-  EXPECT_EQ(r.priority, -8);
+  EXPECT_EQ(r.priority, 0);  // as OpenAiRules say
   EXPECT_EQ(r.cache_salt, "s");
   EXPECT_TRUE(parsed.reply.stream);
   EXPECT_EQ(parsed.reply.model, "m");
   EXPECT_EQ(parsed.reply.n, 3);
   EXPECT_EQ(parsed.reply.prompts.front().first_token, 1);
   EXPECT_FALSE(parsed.reply.prompts.front().first_is_bos);
+}
+
+// In every API that has the field: who asks to go before others gets what the operator allows.
+TEST(OpenAiRequest, PrioritiesHaveAFloor) {
+  const auto priorities = [](OpenAiEndpoint endpoint, int asked, const OpenAiRules& rules) {
+    const std::string prompt = endpoint == kCompletions ? R"("prompt":["Once","Twice"])"
+                               : endpoint == kChat      ? kHi
+                                                        : R"("input":"Hi")";
+    const std::string body = fmt::format(R"({{{},"priority":{}}})", prompt, asked);
+    const OpenAiRequest parsed = ParseOpenAiBody(endpoint, body, Tiny(), rules).value();
+    const int first = parsed.requests.front().priority;
+    for (const Request& request : parsed.requests) EXPECT_EQ(request.priority, first);
+    EXPECT_EQ(parsed.notes.size(), first == asked ? 0U : 1U) << body;
+    return first;
+  };
+  for (const auto endpoint : {kChat, kCompletions, OpenAiEndpoint::kResponses}) {
+    EXPECT_EQ(priorities(endpoint, -1000, {}), 0);
+    EXPECT_EQ(priorities(endpoint, INT32_MIN, {}), 0);
+    EXPECT_EQ(priorities(endpoint, 0, {}), 0);
+    EXPECT_EQ(priorities(endpoint, 1000, {}), 1000);
+    EXPECT_EQ(priorities(endpoint, -1000, {.min_priority = -10}), -10);
+    EXPECT_EQ(priorities(endpoint, -7, {.min_priority = -10}), -7);
+    EXPECT_EQ(priorities(endpoint, 0, {.min_priority = 5}), 5);
+    EXPECT_EQ(priorities(endpoint, INT32_MIN, {.min_priority = INT32_MIN}), INT32_MIN);
+  }
 }
 
 TEST(OpenAiRequest, LogprobsOfChatsAreASwitchAndACount) {

@@ -9,6 +9,7 @@
 #include "src/base/json_out.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/timer.h"
+#include "src/serve/prefix_salt.h"
 
 namespace latte {
 namespace {
@@ -22,6 +23,8 @@ constexpr auto kQuietStream = std::chrono::seconds(10);
 
 struct Generations::Generation {
   std::string id;
+  std::string salt_secret;
+  std::shared_ptr<void> listed;  // by the observer, until the end
   std::shared_ptr<Reply> reply;
   std::optional<Workers::Ticket> parsing;
   std::optional<OpenAiRunning> running;  // once parsed
@@ -40,23 +43,26 @@ void Generations::SetEngine(Engine* engine) {
   if (engine != nullptr) parts_.rules.max_model_len = engine->options().max_tokens;
 }
 
-void Generations::Start(OpenAiEndpoint endpoint, const std::string& id, std::string body,
-                        const std::shared_ptr<Reply>& reply) {
+void Generations::Start(ArrivedRequest arrived, const std::shared_ptr<Reply>& reply) {
   auto g = std::make_shared<Generation>();
-  g->id = id;
+  g->id = arrived.id;
+  g->salt_secret = std::move(arrived.salt_secret);
   g->reply = reply;
-  running_.insert(g);
+  // In this order: once it is running, the end of its client ends it, even if what follows throws.
   reply->OnGone([this, weak = std::weak_ptr(g)] {
     if (const auto left = weak.lock()) Cancel(left);
   });
+  g->listed = parts_.observer->Began(arrived.id, arrived.endpoint, arrived.client);
+  running_.insert(g);
   auto request = std::make_shared<Result<OpenAiRequest>>();
-  const size_t bytes = body.size();
+  const CountedBody& body = arrived.body;
   g->parsing = parts_.workers->Post({
-      .bytes = bytes,
-      .run = [request, endpoint, body = std::move(body), model = parts_.model,
+      .bytes = body.size(),
+      .run = [request, endpoint = arrived.endpoint, body, model = parts_.model,
               rules = parts_.rules] { *request = ParseOpenAiBody(endpoint, body, *model, rules); },
+      // The body counts until the engine, which has limits of its own, has the prompts.
       .ended =
-          [this, request, g](Status status) {
+          [this, request, g, body](Status status) {
             g->parsing.reset();
             if (!status) return End(g, std::move(status).error());
             OnParsed(g, std::move(*request));
@@ -75,26 +81,29 @@ Status Generations::Check(const OpenAiRequest& request) const {
 
 void Generations::OnParsed(const std::shared_ptr<Generation>& g, Result<OpenAiRequest> request) {
   if (g->over) return;
-  Status status;
-  if (!request) {
-    status = tl::unexpected(std::move(request).error());
-  } else if (engine_ == nullptr) {
-    status = Fail(Code::kUnavailable, "the model is not loaded");
-  } else {
-    status = Check(*request);
-  }
-  if (!status) return End(g, status.error());
+  const Status begun = CatchExhaustion([&] { return Begin(g, std::move(request)); });
+  if (!begun) End(g, begun.error());
+}
+
+Status Generations::Begin(const std::shared_ptr<Generation>& g, Result<OpenAiRequest> request) {
+  if (!request) return tl::unexpected(std::move(request).error());
+  if (engine_ == nullptr) return Fail(Code::kUnavailable, "the model is not loaded");
+  LATTE_RETURN_IF_ERROR(Check(*request));
   parts_.observer->Parsed(g->id, *request);
   g->running.emplace(std::move(*request), parts_.model, g->id, UnixSeconds());
-  if (status = Submit(g); !status) End(g, status.error());
+  return Submit(g);
 }
 
 Status Generations::Submit(const std::shared_ptr<Generation>& g) {
+  // The entries below have room then, so that the end finds all of them.
+  g->places.reserve(g->running->prompts());
+  g->requests.reserve(g->running->prompts());
   for (size_t i = 0; i < g->running->prompts(); ++i) {
     Request request = g->running->TakePrompt(i);
+    request.cache_salt = PrefixSalt(g->salt_secret, std::move(request.cache_salt));
     request.user_data = next_++;
-    places_.emplace(request.user_data, Place{g, i});
     g->places.push_back(request.user_data);
+    places_.emplace(request.user_data, Place{g, i});
     LATTE_ASSIGN_OR_RETURN(const RequestId id, engine_->Submit(std::move(request)));
     g->requests.push_back(id);
   }
@@ -167,6 +176,7 @@ Status Generations::Answer(Generation& g, const std::optional<Error>& error) {
 
 void Generations::End(const std::shared_ptr<Generation>& g, std::optional<Error> error) {
   if (g->over) return;
+  const std::shared_ptr<void> listed = std::move(g->listed);  // whatever throws
   Forget(*g);
   const bool parsed = g->running.has_value();
   const Status answered = CatchExhaustion([&]() -> Status {
@@ -186,6 +196,8 @@ void Generations::End(const std::shared_ptr<Generation>& g, std::optional<Error>
 
 void Generations::Cancel(const std::shared_ptr<Generation>& g) {
   if (g->over) return;
+  const std::shared_ptr<void> listed = std::move(g->listed);
+  running_.erase(g);
   Forget(*g);
   const Error left{Code::kCancelled, "the client left"};
   if (g->running) {
@@ -193,7 +205,6 @@ void Generations::Cancel(const std::shared_ptr<Generation>& g) {
   } else {
     parts_.observer->Refused(g->id, left);
   }
-  running_.erase(g);
 }
 
 // Frees what the engine still does for it.

@@ -33,6 +33,10 @@ namespace latte {
 class GenerationObserver {
  public:
   virtual ~GenerationObserver() = default;
+  // A request arrives. It is listed under its id until Refused or Ended, and at most as long as the
+  // result lives. `client`: its address.
+  [[nodiscard]] virtual std::shared_ptr<void> Began(const std::string& id, OpenAiEndpoint endpoint,
+                                                    const std::string& client) = 0;
   // `request` contains the prompts, which must not be shown.
   virtual void Parsed(const std::string& id, const OpenAiRequest& request) = 0;
   virtual void Refused(const std::string& id, const Error& error) = 0;
@@ -53,6 +57,16 @@ struct GenerationParts {
   GenerationObserver* observer = nullptr;
 };
 
+// A request as it arrives.
+struct ArrivedRequest {
+  OpenAiEndpoint endpoint = OpenAiEndpoint::kChat;
+  std::string id;      // unique, without spaces
+  std::string client;  // its address
+  std::string
+      salt_secret;  // makes its prefixes its own (prefix_salt.h); empty: they are everybody's
+  CountedBody body;
+};
+
 // On the I/O thread only, but for what a worker does.
 class Generations {
  public:
@@ -61,9 +75,8 @@ class Generations {
 
   void SetEngine(Engine* engine);
 
-  // `id`: unique, without spaces. Answers through `reply`.
-  void Start(OpenAiEndpoint endpoint, const std::string& id, std::string body,
-             const std::shared_ptr<Reply>& reply);
+  // Answers through `reply`.
+  void Start(ArrivedRequest arrived, const std::shared_ptr<Reply>& reply);
 
   // The events of one step of the engine. An answer that there is too little memory for fails alone.
   void Deliver(std::span<const TokenEvent> events);
@@ -76,6 +89,7 @@ class Generations {
   void Tick();
 
   size_t size() const { return running_.size(); }
+  size_t prompts() const { return places_.size(); }  // that the engine works on
 
   // Seconds after which a refused client may try again: an estimate.
   int RetryAfter() const;
@@ -89,6 +103,7 @@ class Generations {
   };
 
   void OnParsed(const std::shared_ptr<Generation>& g, Result<OpenAiRequest> request);
+  Status Begin(const std::shared_ptr<Generation>& g, Result<OpenAiRequest> request);
   Status Check(const OpenAiRequest& request) const;
   Status Submit(const std::shared_ptr<Generation>& g);
   void Advance(const std::shared_ptr<Generation>& g);

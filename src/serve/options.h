@@ -25,6 +25,7 @@ struct ServeOptions {
   // Access
   std::vector<std::string> api_key;
   std::string api_key_file = "";
+  bool salt_by_key = false;  // each key has cached prefixes of its own
   std::vector<std::string> allowed_host;
   std::vector<std::string> cors_origin;
   // Limits
@@ -35,8 +36,10 @@ struct ServeOptions {
   int64_t max_tokenize_bytes = 4 << 20;
   int64_t max_answer_bytes = 64 << 20;
   int64_t max_unsent_bytes = 4 << 20;
+  int64_t max_answers_bytes = int64_t{1} << 30;
   int max_n = 64;              // answers per prompt
   int64_t max_prompts = 1024;  // prompts per request
+  int min_priority = 0;        // lower ones of requests count as this one
   double head_timeout = 10;
   double body_timeout = 60;
   double idle_timeout = 75;
@@ -128,6 +131,10 @@ void ServeOptions::VisitFields(Visit&& visit) {
             .value = "FILE"},
       [](auto& o) -> auto& { return o.api_key_file; });
   visit(
+      Field{.name = "salt_by_key",
+            .help = "keys share no cached prefixes: none can see what another one has asked"},
+      [](auto& o) -> auto& { return o.salt_by_key; });
+  visit(
       Field{.name = "allowed_host",
             .help = "further host name that clients may use in the Host field",
             .most = 64},
@@ -159,7 +166,7 @@ void ServeOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.max_body_bytes; });
   visit(
       Field{.name = "max_bodies_bytes",
-            .help = "size of all bodies that are being received",
+            .help = "size of all bodies that arrive or wait to be parsed",
             .range = {1024, kManyBytes},
             .bytes = true,
             .expert = true},
@@ -186,11 +193,23 @@ void ServeOptions::VisitFields(Visit&& visit) {
             .expert = true},
       [](auto& o) -> auto& { return o.max_unsent_bytes; });
   visit(
+      Field{.name = "max_answers_bytes",
+            .help = "the same for all clients; those that are behind for longest are dropped",
+            .range = {1024, kManyBytes},
+            .bytes = true,
+            .expert = true},
+      [](auto& o) -> auto& { return o.max_answers_bytes; });
+  visit(
       Field{.name = "max_n", .help = "answers per prompt", .range = {1, 64}},
       [](auto& o) -> auto& { return o.max_n; });
   visit(
       Field{.name = "max_prompts", .help = "prompts per completion request", .range = {1, 65536}},
       [](auto& o) -> auto& { return o.max_prompts; });
+  visit(
+      Field{.name = "min_priority",
+            .help = "lowest priority of a request, served first; lower ones count as this one",
+            .range = {INT32_MIN, INT32_MAX}},
+      [](auto& o) -> auto& { return o.min_priority; });
   visit(
       Field{.name = "head_timeout",
             .help = "seconds for a request's head",

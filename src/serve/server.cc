@@ -50,6 +50,7 @@ HttpServerOptions HttpOptions(const ServeOptions& options) {
   out.max_body_bytes = options.max_body_bytes;
   out.max_bodies_bytes = options.max_bodies_bytes;
   out.max_unsent_bytes = options.max_unsent_bytes;
+  out.max_answers_bytes = options.max_answers_bytes;
   out.head_timeout = Milliseconds(options.head_timeout);
   out.body_timeout = Milliseconds(options.body_timeout);
   out.idle_timeout = Milliseconds(options.idle_timeout);
@@ -118,7 +119,8 @@ Status Server::Open() {
                              .rules = {.max_n = parts_.options.max_n,
                                        .max_prompts = parts_.options.max_prompts,
                                        .max_logprobs = parts_.options.max_logprobs,
-                                       .max_answer_bytes = parts_.options.max_answer_bytes},
+                                       .max_answer_bytes = parts_.options.max_answer_bytes,
+                                       .min_priority = parts_.options.min_priority},
                              .observer = observer_.get()};
   generations_ = std::make_unique<Generations>(std::move(generation));
   front_.Connect({.http = http_.get(),
@@ -142,10 +144,6 @@ FrontHooks Server::Hooks() {
   };
   hooks.requests = [this] { return observer_->RequestsJson(); };
   hooks.request_id = [this](std::string_view given) { return observer_->ids().Take(given); };
-  hooks.generation_began = [this](const std::string& id, const HttpRequest& request,
-                                  OpenAiEndpoint endpoint) {
-    observer_->Arrived(id, request, endpoint);
-  };
   hooks.answered = [this](const AnsweredRequest& answered) { observer_->Answered(answered); };
   hooks.refused = [this](const HttpRequest* head, int status) {
     observer_->RefusedHead(head, status);
@@ -157,7 +155,13 @@ ServerSnapshot Server::Snapshot() const {
   ServerSnapshot out{.http = http_->stats(),
                      .ready = front_.state() == Front::State::kReady,
                      .restarts = restarts_.count(),
-                     .log_dropped = observer_->log().dropped()};
+                     .log_dropped = observer_->log().dropped(),
+                     .records = {.request_ids = observer_->ids().size(),
+                                 .views = observer_->views(),
+                                 .figures = observer_->generations(),
+                                 .generations = generations_->size(),
+                                 .prompts = generations_->prompts(),
+                                 .parsing = workers_->waiting()}};
   if (const Engine* engine = engine_->engine()) out.engine = restarts_.Total(engine->Stats());
   if (const auto age = engine_->StepAge())
     out.step_seconds = std::chrono::duration<double>(*age).count();

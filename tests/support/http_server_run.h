@@ -13,6 +13,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "src/base/check.h"
 #include "src/http/server.h"
@@ -21,7 +22,7 @@ namespace latte::testing_support {
 
 // Paths: /refused is refused by its head; /hold waits for the test (Held); /throw lacks memory;
 // /drop is never answered; /large answers with 8 MiB; /none with 204; /known with 304; others answer with the request as
-// text.
+// text. /keep is answered, but the test keeps its body.
 class TestHandler final : public HttpHandler {
  public:
   static constexpr size_t kLargeBytes = 8 << 20;
@@ -34,6 +35,10 @@ class TestHandler final : public HttpHandler {
     if (request.path == "/throw") throw std::bad_alloc();
     if (request.path == "/drop") return;
     if (request.path == "/large") return exchange->Respond({.body = std::string(kLargeBytes, 'x')});
+    if (request.path == "/keep") {
+      kept.push_back(request.body);
+      return exchange->Respond({.body = "kept"});
+    }
     if (request.path == "/known")
       return exchange->Respond({.status = 304, .content_type = "", .body = "not sent"});
     if (request.path == "/none") return exchange->Respond({.status = 204, .content_type = ""});
@@ -55,7 +60,7 @@ class TestHandler final : public HttpHandler {
   static std::string Text(const HttpRequest& request) {
     std::string out = request.method + " " + request.path + "?" + request.query + "\n";
     for (const auto& [name, value] : request.fields.list()) out += name + "=" + value + "\n";
-    return out + request.body;
+    return out.append(request.body.text());
   }
 
   // Waits for the next request of /hold. Use the exchange through HttpServerRun::Call.
@@ -75,6 +80,8 @@ class TestHandler final : public HttpHandler {
     const std::lock_guard lock(mutex_);
     return gone_;
   }
+
+  std::vector<CountedBody> kept;  // on the I/O thread
 
  private:
   template <class Condition>

@@ -47,7 +47,7 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | target of a request | 8 KiB | target in src/http/connection/head_check.h | 414 | HttpHead.Limits |
 | time for a head or a TLS handshake | | --head-timeout | 408, or the connection ends | HttpRequests.SlowRequests |
 | body of a request | | --max-body-bytes | 413 before the body is read | HttpRequests.ALargeBodyIsRefusedVisibly |
-| all bodies that arrive | | --max-bodies-bytes | 503 | HttpRequests.BodiesHaveABoundTogether |
+| all bodies that arrive or wait to be parsed | | --max-bodies-bytes | 503 | HttpRequests.BodiesCountAsLongAsTheyAreKept |
 | time for a body | | --body-timeout | 408 | HttpRequests.TrickledRequests |
 | line of a chunk | 1 KiB | kMostLineBytes in src/http/connection/body_reader.cc | 400 | HttpBody.ChunksThatAreNone |
 | trailers | 8 KiB | kMostTrailerBytes in src/http/connection/body_reader.cc | 400 | HttpBody.ChunksThatAreNone |
@@ -55,7 +55,9 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | time between two requests | | --idle-timeout | the connection ends | HttpRequests.SlowRequests |
 | body of `/tokenize`, `/detokenize`, `/apply-template` and `count_tokens` | | --max-tokenize-bytes | 413 | tests/e2e/serve/memory_test.py test_bodies_to_tokenise_have_their_own_limit |
 | answer that is not a stream | | --max-answer-bytes | 400 | OpenAiRunning.AnAnswerThatGrowsBeyondItsLimitFails |
-| answer that waits for a slow reader | | --max-unsent-bytes | the connection ends | HttpClients.AReaderTooFarBehindIsDropped |
+| bytes of a stream that wait for a slow reader | | --max-unsent-bytes | the connection ends | HttpClients.AReaderTooFarBehindIsDropped |
+| bytes of a longer answer that a reader takes in --stall-timeout | | --max-unsent-bytes | the connection ends | UnsentBytes.AClientFarBehindMustTakeMore |
+| bytes that wait for all readers together | | --max-answers-bytes | the connections that wait longest end | HttpSlowReaders.HaveABoundTogether |
 | time in which a reader takes 16 KiB | | --stall-timeout | the connection ends | HttpSlowReaders.AreDropped |
 | request id of a client | 128 bytes | kMostBytes in src/serve/observe/request_id.cc | replaced by a new one | RequestId.TakesVisibleAsciiOnly |
 | a file of keys | 1 MiB | kMostKeyFileBytes in src/serve/front/access.cc | exit code 2 | Access.AFileOfKeysIsBounded |
@@ -92,6 +94,8 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | text of a prompt | the context, all of the longest token | `--context` | 400 before it is tokenised | BadRequest.ATextThatCannotFitIsRefusedBeforeItIsTokenised |
 | a word of a text | 1 MiB | kMaxWordBytes in src/text/tokenizer.cc | 400 | Tokenizer.AWordOfMoreThanAMebibyteIsRefused |
 | memory while a request is read, above its body | 16 times the body | `--max-body-bytes` | as the rows above | tests/e2e/serve/memory_test.py test_alone |
+| `priority` | | --min-priority | a lower one counts as it | OpenAiRequest.PrioritiesHaveAFloor |
+| bytes of a `cache_salt` that the cache keeps | 64 | kLongestAsItIs in src/serve/prefix_salt.cc | its digest | PrefixSalt.SeparatesKeysAndSalts |
 | `n` | | n | 400 | Request.ValidateLooksAtAllOfIt |
 | `logprobs`, `top_logprobs` | | logprobs | 400 | BadRequest.NumbersOutOfRange |
 | `prompt_logprobs` | | prompt_logprobs | 400 | Request.ValidateLooksAtAllOfIt |

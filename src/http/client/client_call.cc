@@ -39,7 +39,8 @@ std::string RequestText(const HttpRequest& request, const HttpUrl& url) {
     out += fmt::format("{}: {}\r\n", name, value);
   if (!request.body.empty() || request.method == "POST")
     out += fmt::format("Content-Length: {}\r\n", request.body.size());
-  return out + "\r\n" + request.body;
+  out += "\r\n";
+  return out.append(request.body.text());
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ class Handler final : public HttpHandler {
  public:
   std::optional<HttpResponse> CheckHead(const HttpRequest&) override { return std::nullopt; }
   void Handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) override {
-    if (request.path != "/events") return exchange->Respond({.body = request.body});
+    if (request.path != "/events") return exchange->Respond({.body = std::string(request.body)});
     exchange->Begin({.content_type = "text/event-stream"});
     for (int i = 0; i < kEvents; ++i) exchange->Write("data: x\n\n");
     exchange->End();

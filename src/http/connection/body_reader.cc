@@ -11,11 +11,12 @@ namespace {
 
 constexpr size_t kMostLineBytes = 1024;      // a chunk's size with its extensions
 constexpr size_t kMostTrailerBytes = 8192;   // trailers are read and ignored
-constexpr uint64_t kFirstReserve = 1 << 16;  // a length is only a promise
+constexpr uint64_t kFirstReserve = 1 << 12;  // a length is only a promise
 
 }  // namespace
 
-BodyReader::BodyReader(const BodyFraming& framing, uint64_t max_bytes) : max_bytes_(max_bytes) {
+BodyReader::BodyReader(const BodyFraming& framing, uint64_t max_bytes)
+    : max_bytes_(max_bytes), most_bytes_(framing.chunked ? max_bytes : framing.length) {
   if (framing.chunked) {
     step_ = Step::kChunkLine;
     return;
@@ -45,10 +46,19 @@ size_t BodyReader::Take(std::string_view bytes) {
 
 size_t BodyReader::TakeData(std::string_view bytes) {
   const auto count = static_cast<size_t>(std::min<uint64_t>(left_, bytes.size()));
+  if (body_.size() + count > body_.capacity()) Grow(body_.size() + count);
   body_.append(bytes.substr(0, count));
   left_ -= count;
   if (left_ == 0) step_ = step_ == Step::kLength ? Step::kDone : Step::kChunkEnd;
   return count;
+}
+
+// Twice as much as before, but never more than the body can have: the server counts the capacity.
+void BodyReader::Grow(size_t bytes) {
+  std::string grown;
+  grown.reserve(std::min(std::max(bytes, 2 * body_.capacity()), static_cast<size_t>(most_bytes_)));
+  grown.append(body_);
+  body_.swap(grown);
 }
 
 size_t BodyReader::TakeLine(std::string_view bytes) {

@@ -27,12 +27,14 @@ class BodyReader {
   enum class Step { kLength, kChunkLine, kChunkData, kChunkEnd, kTrailer, kDone };
 
   size_t TakeData(std::string_view bytes);
+  void Grow(size_t bytes);
   size_t TakeLine(std::string_view bytes);
   void EndLine();
   void ReadChunkLine(std::string_view line);
   void Fail(int status, std::string message);
 
   const uint64_t max_bytes_;
+  const uint64_t most_bytes_;  // that this body can have: its length, if that is known
   Step step_ = Step::kLength;
   uint64_t left_ = 0;  // bytes of the length or of the chunk
   std::string line_;   // of a chunk's size, of the end of a chunk, or of a trailer

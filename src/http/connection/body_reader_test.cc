@@ -51,6 +51,26 @@ TEST(HttpBody, KnownLength) {
   EXPECT_EQ(Length(UINT64_MAX, "").status, 413);
 }
 
+// The server counts the memory that a body takes: no more than its bytes need.
+TEST(HttpBody, MemoryGrowsWithTheBytes) {
+  constexpr size_t kBytes = 3'000'000;
+  const std::string piece(4096, 'x');
+  for (const bool chunked : {false, true}) {
+    BodyReader reader({.chunked = chunked, .length = kBytes}, uint64_t{1} << 40);
+    EXPECT_LE(reader.body().capacity(), 4096U);  // a promise takes little
+    if (chunked) reader.Take("2DC6C0\r\n");
+    for (size_t sent = 0; sent < kBytes; sent += piece.size()) {
+      reader.Take(std::string_view(piece).substr(0, kBytes - sent));
+      const size_t size = reader.body().size();
+      ASSERT_LE(reader.body().capacity(), std::max<size_t>(4096, 2 * size + 2 * piece.size()));
+    }
+    EXPECT_EQ(reader.body().size(), kBytes);
+    if (!chunked) {
+      EXPECT_EQ(reader.body().capacity(), kBytes);
+    }
+  }
+}
+
 TEST(HttpBody, Chunks) {
   EXPECT_EQ(Chunked("0\r\n\r\nGET"), (Body{"", "GET", true}));
   EXPECT_EQ(Chunked("3\r\nabc\r\n0A;x=\"y\"\r\n0123456789\r\n000\r\nTrailer: x\r\n\r\nGET"),

@@ -291,28 +291,6 @@ TEST_P(HttpClients, AnExchangeEndsOnce) {
   EXPECT_EQ(run_->handler.gone(), 0);
 }
 
-// A client that reads nothing of a whole answer, and one that reads a byte now and then.
-TEST(HttpSlowReaders, AreDropped) {
-  HttpServerOptions options = HttpServerRun::Patient();
-  options.stall_timeout = std::chrono::seconds(1);
-  HttpServerRun run(options);
-  RawClient still = RawClient::Tcp(run.port(), 4096);
-  still.Get("/large");
-  RawClient slow = RawClient::Tcp(run.port(), 4096);
-  slow.Get("/large");
-  std::string text;
-  for (int i = 0; run.stats().dropped_slow < 2; ++i) {
-    ASSERT_LT(i, 6000);
-    char byte = 0;
-    ::recv(slow.fd(), &byte, 1, MSG_DONTWAIT);
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  RawClient other = RawClient::Tcp(run.port());
-  other.Get("/");
-  EXPECT_EQ(other.Receive().status, 200);
-  EXPECT_EQ(run.stats().dropped_slow, 2);
-}
-
 // H22: nothing is left of clients that come and go in whatever way.
 TEST(HttpChurn, NothingIsLeft) {
   HttpServerRun run;

@@ -17,8 +17,6 @@ namespace {
 constexpr size_t kMostAhead = 64 << 10;
 // A client gets so long to read the last answer before its connection is closed.
 constexpr auto kLingerTime = std::chrono::milliseconds(1000);
-// A client that takes fewer of the unsent bytes in stall_timeout counts as stalled.
-constexpr size_t kLeastProgress = 16 << 10;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 HeadLimits LimitsOf(const HttpServerOptions& options) {
@@ -26,18 +24,16 @@ HeadLimits LimitsOf(const HttpServerOptions& options) {
           .fields = static_cast<size_t>(options.max_head_fields)};
 }
 
-// Gives back the memory of a large answer, which an idle connection must not hold.
-void Release(std::string* text) {
-  constexpr size_t kKept = 16 << 10;
-  text->clear();
-  if (text->capacity() > kKept) text->shrink_to_fit();
-}
-
 }  // namespace
 
 HttpConnection::HttpConnection(HttpShared* shared, std::unique_ptr<Transport> transport,
                                std::string peer, bool is_unix)
-    : shared_(shared), transport_(std::move(transport)), peer_(std::move(peer)), is_unix_(is_unix) {
+    : shared_(shared),
+      transport_(std::move(transport)),
+      peer_(std::move(peer)),
+      is_unix_(is_unix),
+      body_bytes_(shared->body_bytes),
+      unsent_(shared->unsent_bytes, static_cast<size_t>(shared->options->max_unsent_bytes)) {
   SetDeadline(shared_->options->head_timeout);
 }
 
@@ -77,14 +73,15 @@ void HttpConnection::Close() {
   if (state_ == State::kClosed) return;
   const auto self = shared_from_this();
   state_ = State::kClosed;
-  shared_->stats.unsent_bytes -= unsent_bytes();
-  CountBody(0);
+  unsent_.Abandon();
+  body_bytes_.Set(0);
   transport_->Close();
   shared_->closed(this);
   if (const auto gone = std::exchange(on_gone_, {})) gone();
 }
 
 void HttpConnection::Drop() {
+  if (state_ == State::kClosed) return;
   ++shared_->stats.dropped_slow;
   Close();
 }
@@ -92,7 +89,7 @@ void HttpConnection::Drop() {
 void HttpConnection::CheckDeadline(Clock::time_point now) {
   if (state_ == State::kClosed) return;
   Guard([&] {
-    if (unsent_bytes() > 0 && now - last_progress_ > shared_->options->stall_timeout) return Drop();
+    if (unsent_.IsStalled(now, shared_->options->stall_timeout)) return Drop();
     if (now < deadline_) return;
     switch (state_) {
       case State::kHead:
@@ -199,23 +196,18 @@ bool HttpConnection::AdvanceHead() {
 bool HttpConnection::AdvanceBody() {
   in_.erase(0, body_->Take(in_));
   if (body_->error()) return Refuse(*body_->error()), false;
-  CountBody(body_->body().size());
-  if (shared_->body_bytes > shared_->options->max_bodies_bytes)
-    return Refuse({503, "the requests that arrive now are too large together; try again later"}),
+  body_bytes_.Set(static_cast<int64_t>(body_->body().capacity()));
+  if (*shared_->body_bytes > shared_->options->max_bodies_bytes)
+    return Refuse({503,
+                   "the bodies of the requests that arrive or wait to be parsed are too large "
+                   "together; try again later"}),
            false;
   if (body_->done()) StartExchange();
   return false;
 }
 
-// Bytes of this connection's body count while the server keeps them.
-void HttpConnection::CountBody(size_t bytes) {
-  shared_->body_bytes += static_cast<int64_t>(bytes) - static_cast<int64_t>(counted_);
-  counted_ = bytes;
-}
-
 void HttpConnection::StartExchange() {
-  CountBody(0);
-  request_.body = std::move(body_->body());
+  request_.body = CountedBody(std::move(body_->body()), std::move(body_bytes_));
   body_.reset();
   state_ = State::kAnswering;
   begun_ = is_events_ = chunked_ = close_after_ = false;
@@ -225,7 +217,6 @@ void HttpConnection::StartExchange() {
 
 void HttpConnection::Refuse(HeadError error) {
   ++shared_->stats.bad_requests;
-  CountBody(0);
   const HttpRequest* const head = body_ ? &request_ : nullptr;
   HttpResponse response = shared_->handler->BadRequest(head, error.status, error.message);
   response.close = true;
@@ -235,6 +226,7 @@ void HttpConnection::Refuse(HeadError error) {
 // An answer without an exchange.
 void HttpConnection::Answer(HttpResponse response) {
   body_.reset();
+  body_bytes_.Set(0);
   state_ = State::kAnswering;
   begun_ = is_events_ = chunked_ = close_after_ = false;
   Respond(++number_, std::move(response));
@@ -309,13 +301,9 @@ void HttpConnection::SendBody(std::string_view piece) {
 
 // All that is sent in one turn of the event loop becomes one write.
 void HttpConnection::Send(std::string_view bytes) {
-  if (unsent_bytes() == 0) {
-    last_progress_ = Clock::now();
-    progress_ = 0;
-  }
-  out_.append(bytes);
-  shared_->stats.unsent_bytes += static_cast<int64_t>(bytes.size());
-  if (!sending_.empty() || std::exchange(flush_posted_, true)) return;
+  unsent_.Append(bytes);
+  if (*shared_->unsent_bytes > shared_->options->max_answers_bytes) shared_->too_much_unsent();
+  if (writing_ || std::exchange(flush_posted_, true)) return;
   shared_->io->Post([self = shared_from_this()] {
     self->Guard([&] {
       self->flush_posted_ = false;
@@ -325,37 +313,24 @@ void HttpConnection::Send(std::string_view bytes) {
 }
 
 void HttpConnection::Flush() {
-  if (state_ == State::kClosed || !sending_.empty()) return;
-  if (out_.empty()) {
+  if (state_ == State::kClosed || writing_) return;
+  const std::string_view next = unsent_.Next();
+  if (next.empty()) {
     if (state_ == State::kFlushing) OnFlushed();
     return;
   }
-  std::swap(sending_, out_);
-  sent_ = 0;
-  transport_->WriteSome(sending_, [self = shared_from_this()](ErrorCode error, size_t bytes) {
+  writing_ = true;
+  transport_->WriteSome(next, [self = shared_from_this()](ErrorCode error, size_t bytes) {
     self->Guard([&] { self->OnWritten(error, bytes); });
   });
 }
 
 void HttpConnection::OnWritten(ErrorCode error, size_t bytes) {
+  writing_ = false;
   if (state_ == State::kClosed) return;
   if (error) return Close();
-  sent_ += bytes;
-  shared_->stats.unsent_bytes -= static_cast<int64_t>(bytes);
-  progress_ += bytes;
-  if (progress_ >= kLeastProgress || unsent_bytes() == 0) {
-    progress_ = 0;
-    last_progress_ = Clock::now();
-  }
-  if (sent_ == sending_.size()) {
-    Release(&sending_);
-    sent_ = 0;
-    return Flush();
-  }
-  transport_->WriteSome(std::string_view(sending_).substr(sent_),
-                        [self = shared_from_this()](ErrorCode failed, size_t count) {
-                          self->Guard([&] { self->OnWritten(failed, count); });
-                        });
+  unsent_.Sent(bytes);
+  Flush();
 }
 
 void HttpConnection::OnFlushed() {

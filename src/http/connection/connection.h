@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,8 @@
 
 #include "src/http/connection/body_reader.h"
 #include "src/http/connection/head_check.h"
+#include "src/http/connection/unsent_bytes.h"
+#include "src/http/counted_bytes.h"
 #include "src/http/server.h"
 #include "src/http/transport.h"
 
@@ -32,9 +35,11 @@ struct HttpShared {
   const HttpServerOptions* options = nullptr;
   HttpHandler* handler = nullptr;
   HttpServerStats stats;
-  int64_t body_bytes = 0;  // of requests that are arriving
-  bool draining = false;   // answers end their connections
+  ByteTotal body_bytes = std::make_shared<std::atomic<int64_t>>(0);
+  ByteTotal unsent_bytes = std::make_shared<std::atomic<int64_t>>(0);
+  bool draining = false;  // answers end their connections
   std::function<void(HttpConnection*)> closed;
+  std::function<void()> too_much_unsent;  // of all connections; called inside of Send
   std::shared_ptr<IoThread> io;
 };
 
@@ -63,9 +68,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void End(uint64_t number);
   void Abandon(uint64_t number);  // there will be no answer
   void OnGone(uint64_t number, std::function<void()> gone);
-  int64_t unsent_bytes() const {
-    return static_cast<int64_t>(out_.size() + sending_.size() - sent_);
-  }
+  int64_t unsent_bytes() const { return static_cast<int64_t>(unsent_.size()); }
+  Clock::time_point waiting_since() const { return unsent_.waiting_since(); }
+  void Drop();  // a client that does not read
 
  private:
   enum class State { kHandshake, kHead, kBody, kAnswering, kFlushing, kLingering, kClosed };
@@ -82,7 +87,6 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void StartExchange();
   void Probe();
   void WatchForBreak();
-  void CountBody(size_t bytes);
 
   // Writing.
   void SendHead(const HttpResponse& response, std::string_view framing);
@@ -90,10 +94,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void SendBody(std::string_view piece);
   void Flush();
   void OnWritten(ErrorCode error, size_t bytes);
-  void Complete();  // the answer is in out_
+  void Complete();  // the answer is in unsent_
   void OnFlushed();
   void NextRequest();
-  void Drop();  // a client that does not read
   void SetDeadline(std::chrono::milliseconds time) { deadline_ = Clock::now() + time; }
   // Runs a callback of the transport; lack of memory ends the connection.
   template <class F>
@@ -115,8 +118,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpRequest request_;
   BodyFraming framing_;
   std::optional<BodyReader> body_;
-  size_t counted_ = 0;     // bytes of it in HttpShared::body_bytes
-  bool watching_ = false;  // for a reset
+  CountedBytes body_bytes_;  // in HttpShared::body_bytes
+  bool watching_ = false;    // for a reset
 
   uint64_t number_ = 0;  // of the exchange
   std::function<void()> on_gone_;
@@ -126,12 +129,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool no_body_ = false;      // HEAD
   bool close_after_ = false;  // the answer ends the connection
 
-  std::string out_;      // to be sent
-  std::string sending_;  // being sent
-  size_t sent_ = 0;      // of it
+  UnsentBytes unsent_;
+  bool writing_ = false;
   bool flush_posted_ = false;
-  size_t progress_ = 0;  // bytes sent since last_progress_
-  Clock::time_point last_progress_;
 };
 
 }  // namespace latte

@@ -225,6 +225,85 @@ TEST(HttpRequests, BodiesHaveABoundTogether) {
   EXPECT_EQ(third.Receive().status, 200);
 }
 
+// A body that waits for a worker takes as much memory as one that arrives.
+TEST(HttpRequests, BodiesCountAsLongAsTheyAreKept) {
+  HttpServerOptions options = HttpServerRun::Patient();
+  options.max_bodies_bytes = 100'000;
+  HttpServerRun run(options);
+  const std::string body(80'000, 'x');
+  const auto post = [&](std::string_view path, std::string_view framing, std::string_view sent) {
+    RawClient client = RawClient::Tcp(run.port());
+    client.Send(fmt::format("POST {} HTTP/1.1\r\nHost: x\r\n{}\r\n\r\n{}", path, framing, sent));
+    return client.Receive();
+  };
+  constexpr std::string_view kLength = "Content-Length: 80000";
+  EXPECT_EQ(post("/keep", kLength, body).body, "kept");
+  EXPECT_GE(run.stats().body_bytes, 80'000);
+  for (const std::string& chunks : {std::string(), "13880\r\n" + body + "\r\n0\r\n\r\n"}) {
+    const RawResponse refused =
+        chunks.empty() ? post("/", kLength, body) : post("/", "Transfer-Encoding: chunked", chunks);
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_NE(refused.body.find("try again later"), std::string::npos);
+  }
+  EXPECT_EQ(post("/", "Content-Length: 5", "small").status, 200);
+  // Copies share it; the last one ends it, on any thread.
+  std::vector<CountedBody> kept;
+  run.Call([&] { kept = std::exchange(run.handler.kept, {}); });
+  CountedBody copy = kept.front();
+  kept.clear();
+  EXPECT_EQ(copy.text(), body);
+  EXPECT_EQ(post("/", kLength, body).status, 503);
+  std::thread([last = std::exchange(copy, {})] { EXPECT_EQ(last.size(), 80'000U); }).join();
+  EXPECT_EQ(post("/keep", kLength, body).status, 200);
+  EXPECT_GE(run.stats().body_bytes, 80'000);
+  run.Call([&] { run.handler.kept.clear(); });
+  run.WaitFor([](const HttpServerStats& stats) { return stats.body_bytes == 0; });
+}
+
+// A body may outlive the server.
+TEST(HttpRequests, BodiesAreReleasedAnywhere) {
+  HttpServerRun run;
+  RawClient client = RawClient::Tcp(run.port());
+  client.Send("POST /keep HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody");
+  EXPECT_EQ(client.Receive().status, 200);
+  const CountedBody body = run.handler.kept.front();
+  run.Destroy();
+  run.handler.kept.clear();
+  EXPECT_EQ(body.text(), "body");
+}
+
+// No browser runs the text of a model as a script or shows it as a page.
+TEST(HttpRequests, NoAnswerMayBeTakenForAnotherType) {
+  HttpServerRun run;
+  const auto expect = [](const std::string& head) {
+    const std::string field = "\r\nX-Content-Type-Options: nosniff\r\n";
+    const size_t at = head.find(field);
+    EXPECT_NE(at, std::string::npos) << head;
+    EXPECT_EQ(head.find(field, at + 1), std::string::npos) << head;
+  };
+  for (const char* path : {"/", "/refused", "/none", "/known", "/large"}) {
+    RawClient client = RawClient::Tcp(run.port());
+    client.Get(path);
+    expect(client.Receive().head);
+  }
+  for (const char* bytes : {"\x16\x03\x01\x02\x05", "GET / HTTP/1.1\r\n\r\n"}) {
+    RawClient client = RawClient::Tcp(run.port());
+    client.Send(bytes);
+    expect(client.Receive().head);
+  }
+  RawClient head = RawClient::Tcp(run.port());
+  head.Send("HEAD / HTTP/1.1\r\nHost: x\r\n\r\n");
+  expect(head.Receive(/*is_head=*/true).head);
+  RawClient stream = RawClient::Tcp(run.port());
+  stream.Get("/hold");
+  const auto exchange = run.handler.Held();
+  run.Call([&] {
+    exchange->Begin({.content_type = "text/event-stream"});
+    exchange->End();
+  });
+  expect(stream.Receive().head);
+}
+
 // H01, H02. The waits are short, but only the outcome counts.
 TEST(HttpRequests, SlowRequests) {
   HttpServerOptions options = HttpServerRun::Patient();

@@ -28,6 +28,8 @@ std::string FieldValue(std::string_view value) {
 std::string ResponseHead(const HttpResponse& response, std::string_view framing, bool close) {
   std::string head = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\n{}", response.status,
                                  HttpReason(response.status), HttpDate(), framing);
+  // No browser takes an answer for another type than it says, whatever a model has written into it.
+  head += "X-Content-Type-Options: nosniff\r\n";
   if (!response.content_type.empty())
     head += fmt::format("Content-Type: {}\r\n", FieldValue(response.content_type));
   for (const auto& [name, value] : response.fields.list())

@@ -110,8 +110,9 @@ Status Batch::SubmitMore(Engine* engine, const OpenAiModel& model) {
   return {};
 }
 
-Result<OpenAiRequest> Batch::Parse(const BatchLine& line, const OpenAiModel& model) {
-  LATTE_ASSIGN_OR_RETURN(OpenAiRequest out, ParseOpenAiRequest(line.endpoint, line.body, model));
+Result<OpenAiRequest> Batch::Parse(const BatchLine& line, const OpenAiModel& model) const {
+  LATTE_ASSIGN_OR_RETURN(OpenAiRequest out,
+                         ParseOpenAiRequest(line.endpoint, line.body, model, rules_));
   if (out.reply.stream)
     return InvalidArgument("stream: expected false, because a batch cannot stream");
   return out;

@@ -59,6 +59,9 @@ class Batch {
   // Written results are kept.
   [[nodiscard]] Status Run(Engine* engine, const OpenAiModel& model, const BatchHooks& hooks);
 
+  // The rules for the requests that Run reads.
+  void SetRules(const OpenAiRules& rules) { rules_ = rules; }
+
   const BatchProgress& progress() const { return progress_; }
   bool finished() const { return progress_.resumed + progress_.done == progress_.lines; }
 
@@ -87,7 +90,7 @@ class Batch {
   // Reads the next line; a bad one gets its result. Requires: there is one.
   Status Begin(const OpenAiModel& model);
   Status FailSubmitting(Engine* engine, const Error& error);
-  static Result<OpenAiRequest> Parse(const BatchLine& line, const OpenAiModel& model);
+  Result<OpenAiRequest> Parse(const BatchLine& line, const OpenAiModel& model) const;
   Status Note(Engine* engine, std::span<const TokenEvent> events);
   Status Write(std::string_view result, bool failed);
 
@@ -99,6 +102,7 @@ class Batch {
   BatchOutput output_;
   std::unordered_map<uint64_t, Prompt> running_;  // by Request::user_data
   BatchProgress progress_;
+  OpenAiRules rules_;
 };
 
 }  // namespace latte

@@ -1,7 +1,10 @@
 #include "src/serve/front/access.h"
 
 #include <fstream>
+#include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -28,6 +31,50 @@ TEST(Access, NamesOfThisMachine) {
   for (const char* host : {"", "localhost.evil.example", "127.0.0.1.evil.example", "128.0.0.1",
                            "0.0.0.0", "::2", "[::1", "127.0.0.1:80"})
     EXPECT_FALSE(IsLoopback(host)) << host;
+}
+
+// What one reader takes for this machine and another one for its sender's is no host.
+TEST(Access, HostsWithoutPorts) {
+  const std::vector<std::pair<std::string_view, std::string_view>> hosts = {
+      {"localhost", "localhost"},
+      {"localhost:8000", "localhost"},
+      {"localhost:", "localhost"},
+      {"[::1]", "[::1]"},
+      {"[::1]:65535", "[::1]"},
+      {"name.example:1", "name.example"},
+      {"", ""},
+      {":80", ""},
+      {"[::1].evil", ""},
+      {"[::1]evil:80", ""},
+      {"[::1]@evil", ""},
+      {"[::1", ""},
+      {"[::1]:80:80", ""},
+      {"[::1]:evil", ""},
+      {"localhost:80.evil", ""},
+      {"localhost:80@evil", ""},
+      {"localhost:@evil", ""},
+      {"localhost:-1", ""},
+      {"localhost:+1", ""},
+      {"localhost:0x50", ""},
+      {"localhost: 80", ""},
+      {"localhost:123456", ""},
+      {"::1", ""},
+  };
+  for (const auto& [authority, host] : hosts) EXPECT_EQ(HostOf(authority), host) << authority;
+}
+
+TEST(Access, HostsThatOnlyLookLikeThisMachine) {
+  for (const char* host : {"[::1].evil",          "[::1].evil:8000", "[::1]evil",
+                           "127.0.0.1.evil",      "127.0.0.1.5",     "127.0.0.1.",
+                           "127.1.evil",          "localhost.evil",  "localhost.",
+                           "localhost:80@evil",   "user@localhost",  "user:80@localhost",
+                           "localhost@evil",      "localhost:evil",  "localhost:8000.evil",
+                           "localhost:8000:8000", "[localhost",      "127.0.0.256",
+                           "127.0.0.1 evil",      "[[::1]]",         "[]"})
+    EXPECT_FALSE(SiteIsAllowed({}, {{"Host", host}})) << host;
+  for (const char* host : {"[box.lan].evil", "box.lan:80@evil", "box.lan.evil", "box.lan."})
+    EXPECT_FALSE(SiteIsAllowed({.allowed_host = {"box.lan"}}, {{"Host", host}})) << host;
+  EXPECT_TRUE(SiteIsAllowed({.allowed_host = {"box.lan"}}, {{"Host", "box.lan"}}));
 }
 
 // A name that was rebound to 127.0.0.1 is the attacker's own.
@@ -270,6 +317,29 @@ TEST(Routes, WhatNeedsNoKey) {
     EXPECT_FALSE(FindRoute(To("GET", path)).match->is_public) << path;
   for (const char* path : {"/tokenize", "/detokenize", "/apply-template", "/v1/completions"})
     EXPECT_FALSE(FindRoute(To("POST", path)).match->is_public) << path;
+}
+
+// Each key has its own secret for salts, in whatever field it comes; without the flag, none.
+TEST(Access, SaltsOfKeys) {
+  ServeOptions options;
+  options.api_key = {"one", "two"};
+  const auto secret = [&](std::string field, std::string value) {
+    return Access::Create(options).value().SaltSecret(
+        Request({{std::move(field), std::move(value)}}));
+  };
+  EXPECT_EQ(secret("X-Api-Key", "one"), "");
+  options.salt_by_key = true;
+  const std::string one = secret("X-Api-Key", "one");
+  EXPECT_EQ(one.size(), 32U);
+  EXPECT_EQ(secret("Api-Key", "one"), one);
+  EXPECT_EQ(secret("Authorization", "Bearer one"), one);
+  EXPECT_NE(secret("X-Api-Key", "two"), one);
+  // Several keys of one request: the first of the list counts, in whatever order they come.
+  const Access access = Access::Create(options).value();
+  EXPECT_EQ(access.SaltSecret(Request({{"X-Api-Key", "two"}, {"Api-Key", "one"}})), one);
+  EXPECT_EQ(access.SaltSecret(Request({{"X-Api-Key", "one"}, {"Api-Key", "other"}})), one);
+  options.api_key.clear();
+  EXPECT_EQ(Access::Create(options).error().code, Code::kInvalidArgument);
 }
 
 }  // namespace

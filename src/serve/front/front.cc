@@ -99,7 +99,8 @@ std::optional<HttpResponse> Front::CheckHead(const HttpRequest& head) {
   std::optional<HttpResponse> response = Refuse(head);
   if (!response) return std::nullopt;
   AddCors(head, &response->fields);
-  response->fields.Add("X-Request-Id", parts_.hooks.request_id(head.fields.Find("X-Request-Id")));
+  // It is not listed: nothing would take it off the list, and it is not this client's to take.
+  response->fields.Add("X-Request-Id", RequestIdFor(head.fields.Find("X-Request-Id")));
   if (response->status >= 400 && parts_.hooks.refused)
     parts_.hooks.refused(&head, response->status);
   return response;
@@ -110,14 +111,14 @@ HttpResponse Front::BadRequest(const HttpRequest* head, int status, std::string_
   return RefusalResponse(status, message, head ? ErrorFormOf(head->path) : ErrorForm::kOpenAi);
 }
 
-std::shared_ptr<Reply> Front::MakeReply(const HttpRequest& request, const std::string& id,
+std::shared_ptr<Reply> Front::MakeReply(const HttpRequest& request, TakenId id,
                                         std::shared_ptr<HttpExchange> exchange) const {
   HttpFields fields;
-  fields.Add("X-Request-Id", id);
+  fields.Add("X-Request-Id", *id);
   // Anthropic's clients know the id by this name.
-  if (ErrorFormOf(request.path) == ErrorForm::kAnthropic) fields.Add("Request-Id", id);
+  if (ErrorFormOf(request.path) == ErrorForm::kAnthropic) fields.Add("Request-Id", *id);
   AddCors(request, &fields);
-  AnsweredRequest answered{id, request.method, request.path, request.peer, {}};
+  AnsweredRequest answered{std::move(id), request.method, request.path, request.peer, {}};
   return Reply::Create(std::move(exchange), std::move(fields), ErrorFormOf(request.path),
                        [this, answered](const Reply::Outcome& outcome) mutable {
                          answered.outcome = outcome;
@@ -127,8 +128,10 @@ std::shared_ptr<Reply> Front::MakeReply(const HttpRequest& request, const std::s
 
 void Front::Handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
   const RouteResult found = FindRoute(request);
-  const std::string id = parts_.hooks.request_id(request.fields.Find("X-Request-Id"));
-  const std::shared_ptr<Reply> reply = MakeReply(request, id, std::move(exchange));
+  TakenId taken = parts_.hooks.request_id(request.fields.Find("X-Request-Id"));
+  const std::string id = *taken;
+  // The reply's end alone keeps the id taken.
+  const std::shared_ptr<Reply> reply = MakeReply(request, std::move(taken), std::move(exchange));
   // The state may have changed while the body arrived.
   if (found.match->needs_model && state_ != State::kReady)
     return reply->Respond(RefusalResponse(503, WhyNotReady(), ErrorFormOf(request.path)));
@@ -193,8 +196,12 @@ void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest
 
 void Front::Generate(OpenAiEndpoint endpoint, const std::string& id, HttpRequest request,
                      const std::shared_ptr<Reply>& reply) {
-  parts_.hooks.generation_began(id, request, endpoint);
-  parts_.generations->Start(endpoint, id, std::move(request.body), reply);
+  parts_.generations->Start({.endpoint = endpoint,
+                             .id = id,
+                             .client = request.peer,
+                             .salt_secret = parts_.access->SaltSecret(request),
+                             .body = std::move(request.body)},
+                            reply);
 }
 
 void Front::Work(const std::shared_ptr<Reply>& reply, HttpRequest request,

@@ -14,13 +14,14 @@
 #include "src/serve/front/routes.h"
 #include "src/serve/generations.h"
 #include "src/serve/info.h"
+#include "src/serve/observe/request_id.h"
 #include "src/serve/workers.h"
 
 namespace latte {
 
 // One answered request, for the log. Texts of clients are as they came.
 struct AnsweredRequest {
-  std::string id;
+  TakenId id;
   std::string method;
   std::string path;
   std::string peer;
@@ -30,10 +31,8 @@ struct AnsweredRequest {
 struct FrontHooks {
   std::function<std::string()> metrics;   // body of GET /metrics
   std::function<std::string()> requests;  // body of GET /requests
-  // A fresh id, or the one that the client sent.
-  std::function<std::string(std::string_view given)> request_id;
-  std::function<void(const std::string& id, const HttpRequest& request, OpenAiEndpoint endpoint)>
-      generation_began;
+  // A fresh id, or the one that the client sent, for a request that is let in.
+  std::function<TakenId(std::string_view given)> request_id;
   std::function<void(const AnsweredRequest&)> answered;
   // Before a request had an id; `head`: null if it is not even proper HTTP.
   std::function<void(const HttpRequest* head, int status)> refused;
@@ -74,7 +73,7 @@ class Front final : public HttpHandler {
   std::optional<HttpResponse> Refuse(const HttpRequest& head) const;
   HttpResponse Preflight(const HttpRequest& head) const;
   void AddCors(const HttpRequest& request, HttpFields* fields) const;
-  std::shared_ptr<Reply> MakeReply(const HttpRequest& request, const std::string& id,
+  std::shared_ptr<Reply> MakeReply(const HttpRequest& request, TakenId id,
                                    std::shared_ptr<HttpExchange> exchange) const;
   void Dispatch(const RouteMatch& match, const std::string& id, HttpRequest request,
                 const std::shared_ptr<Reply>& reply);

@@ -1,6 +1,5 @@
 #include "src/serve/front/reply.h"
 
-#include <exception>
 #include <utility>
 
 #include "src/base/json_out.h"
@@ -33,7 +32,7 @@ Reply::Reply(std::shared_ptr<HttpExchange> exchange, HttpFields fields, ErrorFor
     : exchange_(std::move(exchange)),
       fields_(std::move(fields)),
       form_(form),
-      ended_(std::move(ended)) {}
+      ending_(std::make_shared<Ending>(Ending{.ended = std::move(ended)})) {}
 
 std::shared_ptr<Reply> Reply::Create(std::shared_ptr<HttpExchange> exchange, HttpFields fields,
                                      ErrorForm form, Ended ended) {
@@ -41,13 +40,6 @@ std::shared_ptr<Reply> Reply::Create(std::shared_ptr<HttpExchange> exchange, Htt
       new Reply(std::move(exchange), std::move(fields), form, std::move(ended)));
   reply->OnGone({});
   return reply;
-}
-
-Reply::~Reply() {
-  try {
-    Finish(kClientLeft);
-  } catch (const std::exception&) {  // no memory: the request is missing in the log
-  }
 }
 
 void Reply::Respond(HttpResponse response) {
@@ -72,23 +64,21 @@ void Reply::End() {
 }
 
 void Reply::OnGone(std::function<void()> gone) {
-  // The exchange holds this function, and the reply holds the exchange.
-  exchange_->OnGone([weak = weak_from_this(), gone = std::move(gone)] {
-    const std::shared_ptr<Reply> self = weak.lock();
+  exchange_->OnGone([ending = ending_, gone = std::move(gone)] {
     if (gone) gone();
-    if (self) self->Finish(kClientLeft);
+    ending->Finish(kClientLeft);
   });
 }
 
 void Reply::Complete(int status) {
   exchange_->OnGone({});
-  Finish(status);
+  ending_->Finish(status);
 }
 
-void Reply::Finish(int status) {
-  if (!ended_) return;
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - arrived_;
-  std::exchange(ended_, {})({status, seconds.count()});
+void Reply::Ending::Finish(int status) {
+  const Ended call = std::exchange(ended, {});
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - arrived;
+  if (call) call({status, seconds.count()});
 }
 
 }  // namespace latte

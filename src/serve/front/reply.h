@@ -24,7 +24,7 @@ HttpResponse ErrorResponse(const Error& error, int retry_after, ErrorForm form,
                            std::string_view request_id);
 
 // On the I/O thread only.
-class Reply : public std::enable_shared_from_this<Reply> {
+class Reply {
  public:
   // How an answer ended; for log and metrics.
   struct Outcome {
@@ -33,8 +33,9 @@ class Reply : public std::enable_shared_from_this<Reply> {
   };
   using Ended = std::function<void(const Outcome&)>;
 
-  // `fields` are added to the answer; `form` is that of its errors. `ended` is called once, at the latest when the reply is
-  // released without an answer, which ends the connection.
+  // `fields` are added to the answer; `form` is that of its errors. `ended` is called once and then
+  // released, on the I/O thread. If the reply is released without an answer, on any thread, its
+  // connection ends, and that calls `ended`.
   static std::shared_ptr<Reply> Create(std::shared_ptr<HttpExchange> exchange, HttpFields fields,
                                        ErrorForm form, Ended ended);
 
@@ -53,18 +54,22 @@ class Reply : public std::enable_shared_from_this<Reply> {
   // `gone` is called if the client leaves before the answer is complete.
   void OnGone(std::function<void()> gone);
 
-  ~Reply();
-
  private:
+  // The end of the answer, which is known to the reply, or to the connection if that ends first.
+  struct Ending {
+    void Finish(int status);
+
+    Ended ended;
+    std::chrono::steady_clock::time_point arrived = std::chrono::steady_clock::now();
+  };
+
   Reply(std::shared_ptr<HttpExchange> exchange, HttpFields fields, ErrorForm form, Ended ended);
   void Complete(int status);
-  void Finish(int status);
 
   std::shared_ptr<HttpExchange> exchange_;
   HttpFields fields_;
   ErrorForm form_;
-  Ended ended_;
-  std::chrono::steady_clock::time_point arrived_ = std::chrono::steady_clock::now();
+  std::shared_ptr<Ending> ending_;
   bool begun_ = false;
 };
 

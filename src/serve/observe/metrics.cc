@@ -14,6 +14,7 @@
 #include "src/serve/observe/buckets.h"
 #include "src/serve/observe/meters.h"
 #include "src/serve/observe/process_stats.h"
+#include "src/serve/observe/records/request_gauges.h"
 #include "src/text/unicode/unicode.h"
 
 namespace latte {
@@ -227,8 +228,7 @@ struct Metrics::Impl {
                               "Requests that are not proper HTTP, too large or too slow.")};
   Follower dropped_slow{
       Count("latte:slow_readers_dropped_total", "Clients dropped because they did not read.")};
-  prometheus::Gauge& unsent_bytes =
-      Gauge("latte:unsent_bytes", "Bytes that wait for clients to read them.");
+  RequestGauges requests{registry};
   Distribution& answer_time = Distribute("latte:http_response_seconds",
                                          "Time until the end of an HTTP answer.", RequestBounds());
   Follower log_dropped{
@@ -376,7 +376,7 @@ void Metrics::Observe(const ServerSnapshot& state) {
   m.step_age.Set(state.step_seconds);
   m.ready.Set(state.ready ? 1 : 0);
   m.connections.Set(static_cast<double>(state.http.connections));
-  m.unsent_bytes.Set(static_cast<double>(state.http.unsent_bytes));
+  m.requests.Set(state);
   m.accepted.Reach(state.http.accepted);
   m.refused_connections.Reach(state.http.refused_connections);
   m.bad_requests.Reach(state.http.bad_requests);

@@ -5,6 +5,7 @@
 // On one thread only. No label has a value that a client chose.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -41,6 +42,16 @@ struct FinishedRequest {
   std::optional<double> decode_seconds;   // from the first token to the last
 };
 
+// Entries in the server's lists. A request leaves none behind.
+struct RequestRecords {
+  size_t request_ids = 0;
+  size_t views = 0;        // of GET /requests
+  size_t figures = 0;      // for these metrics
+  size_t generations = 0;  // from their arrival to their end
+  size_t prompts = 0;      // of them, in the engine
+  size_t parsing = 0;      // work that waits for a worker
+};
+
 // The state and the counters of a server at one moment.
 struct ServerSnapshot {
   std::optional<EngineStats> engine;  // none: the model is not loaded
@@ -49,6 +60,7 @@ struct ServerSnapshot {
   double step_seconds = 0;  // how long the running step has taken; 0: none runs
   int64_t restarts = 0;     // of the engine
   int64_t log_dropped = 0;  // lines, since the start
+  RequestRecords records;
 };
 
 class Metrics {

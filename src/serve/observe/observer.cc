@@ -30,12 +30,19 @@ Result<std::unique_ptr<Observer>> Observer::Create(const ServeOptions& options,
   return std::unique_ptr<Observer>(new Observer(options, std::move(log), model_name, version));
 }
 
-void Observer::Arrived(const std::string& id, const HttpRequest& request, OpenAiEndpoint endpoint) {
+std::shared_ptr<void> Observer::Began(const std::string& id, OpenAiEndpoint endpoint,
+                                      const std::string& client) {
+  // Made first: if memory runs out below, nothing stays listed.
+  std::shared_ptr<void> listed(nullptr, [this, id](void*) {
+    generations_.erase(id);
+    views_.Forget(id);
+  });
   const Clock::time_point now = Clock::now();
-  views_.Began(id, Url(endpoint), request.peer, now);
+  views_.Began(id, Url(endpoint), client, now);
   Generation& g = generations_[id];
   g.arrived = now;
   g.endpoint = Url(endpoint);
+  return listed;
 }
 
 void Observer::Parsed(const std::string& id, const OpenAiRequest& request) {
@@ -53,9 +60,9 @@ void Observer::Parsed(const std::string& id, const OpenAiRequest& request) {
 }
 
 void Observer::Refused(const std::string& id, const Error& error) {
+  generations_.erase(id);
   metrics_.Refused(HttpStatus(error.code));
   views_.Ended(id, CodeName(error.code), Clock::now());
-  generations_.erase(id);
 }
 
 void Observer::CountToken(Generation& g, Choice& choice, Clock::time_point now) {
@@ -112,9 +119,9 @@ void Observer::FinishAll(Generation& g, const std::optional<Error>& error) {
 
 void Observer::Ended(const std::string& id, const OpenAiUsage& usage,
                      const std::optional<Error>& error) {
-  const auto found = generations_.find(id);
-  if (found == generations_.end()) return;
-  Generation& g = found->second;
+  auto taken = generations_.extract(id);
+  if (taken.empty()) return;
+  Generation& g = taken.mapped();
   const Clock::time_point now = Clock::now();
   const std::string_view result = error ? CodeName(error->code) : "done";
   FinishAll(g, error);
@@ -127,7 +134,6 @@ void Observer::Ended(const std::string& id, const OpenAiUsage& usage,
                            {"ttft_s", g.first_token ? Seconds(*g.first_token - g.arrived) : 0.0},
                            {"seconds", Seconds(now - g.arrived)}});
   views_.Ended(id, result, now);
-  generations_.erase(found);
 }
 
 void Observer::RefusedHead(const HttpRequest* head, int status) {
@@ -140,10 +146,9 @@ void Observer::RefusedHead(const HttpRequest* head, int status) {
 
 void Observer::Answered(const AnsweredRequest& answered) {
   const auto& [status, seconds] = answered.outcome;
-  ids_.Release(answered.id);
   metrics_.Answered(status, seconds);
   if (!options_.access_log) return;
-  log_.Info("request", {{"id", answered.id},
+  log_.Info("request", {{"id", *answered.id},
                         {"client", answered.peer},
                         {"method", answered.method},
                         {"path", answered.path},

@@ -33,7 +33,8 @@ class Observer final : public GenerationObserver {
                                                                 const std::string& model_name,
                                                                 std::string_view version);
 
-  void Arrived(const std::string& id, const HttpRequest& request, OpenAiEndpoint endpoint);
+  [[nodiscard]] std::shared_ptr<void> Began(const std::string& id, OpenAiEndpoint endpoint,
+                                            const std::string& client) override;
   void Parsed(const std::string& id, const OpenAiRequest& request) override;
   void Refused(const std::string& id, const Error& error) override;
   void Event(const std::string& id, const TokenEvent& event) override;
@@ -43,7 +44,7 @@ class Observer final : public GenerationObserver {
   // A request was refused before it had an id; `head` is null if it is not even proper HTTP.
   void RefusedHead(const HttpRequest* head, int status);
 
-  // A line of the access log. The request's id is free afterwards.
+  // A line of the access log.
   void Answered(const AnsweredRequest& answered);
 
   // Writes the line of statistics when it is time and something happens. Call it once per second.
@@ -53,6 +54,9 @@ class Observer final : public GenerationObserver {
   Metrics& metrics() { return metrics_; }
   RequestIds& ids() { return ids_; }
   std::string RequestsJson() const { return views_.Json(Clock::now()); }
+  // Generations that are listed, for the views and for the metrics.
+  size_t views() const { return views_.size(); }
+  size_t generations() const { return generations_.size(); }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -37,9 +38,7 @@ class ObserverTest : public testing::Test {
   }
 
   void Begin(const std::string& id, int prompts = 1, int n = 1) {
-    HttpRequest request;
-    request.peer = "127.0.0.1:9";
-    observer_->Arrived(id, request, OpenAiEndpoint::kCompletions);
+    listed_.push_back(observer_->Began(id, OpenAiEndpoint::kCompletions, "127.0.0.1:9"));
     OpenAiRequest parsed;
     parsed.requests.resize(static_cast<size_t>(prompts));
     parsed.requests.front().stop.max_tokens = 50;
@@ -66,6 +65,7 @@ class ObserverTest : public testing::Test {
 
   ServeOptions options_;
   std::unique_ptr<Observer> observer_;
+  std::vector<std::shared_ptr<void>> listed_;
 };
 
 TEST_F(ObserverTest, CountsEveryAnswerAndEveryPrompt) {
@@ -113,7 +113,7 @@ TEST_F(ObserverTest, AClientThatLeavesAbortsItsAnswers) {
 TEST_F(ObserverTest, ErrorsBeforeAnyEventAreRefusals) {
   Begin("full");
   observer_->Ended("full", {}, Error{Code::kExhausted, "the queue is full"});
-  observer_->Arrived("bad", {}, OpenAiEndpoint::kChat);
+  const auto bad = observer_->Began("bad", OpenAiEndpoint::kChat, "");
   observer_->Refused("bad", Error{Code::kInvalidArgument, "bad"});
   Begin("late");
   Token("late", 1, 0, 1);
@@ -125,12 +125,31 @@ TEST_F(ObserverTest, ErrorsBeforeAnyEventAreRefusals) {
   EXPECT_EQ(Json::Parse(observer_->RequestsJson(), "view")->Get("finished")->size(), 3U);
 }
 
+// Whatever ends it, or nothing.
+TEST_F(ObserverTest, NothingOfAGenerationStaysListed) {
+  const auto expect = [this](size_t count) {
+    EXPECT_EQ(observer_->views(), count);
+    EXPECT_EQ(observer_->generations(), count);
+  };
+  for (const char* id : {"done", "refused", "lost"}) Begin(id);
+  expect(3);
+  observer_->Ended("done", {}, std::nullopt);
+  expect(2);
+  observer_->Refused("refused", Error{Code::kInvalidArgument, "bad"});
+  expect(1);
+  listed_.clear();
+  expect(0);
+  EXPECT_EQ(Json::Parse(observer_->RequestsJson(), "view")->Get("finished")->size(), 2U);
+}
+
 TEST_F(ObserverTest, AnAnsweredRequestFreesItsId) {
-  EXPECT_EQ(observer_->ids().Take("mine"), "mine");
-  EXPECT_NE(observer_->ids().Take("mine"), "mine");
-  observer_->Answered(
-      {.id = "mine", .method = "GET", .path = "/", .peer = "", .outcome = {200, 1}});
-  EXPECT_EQ(observer_->ids().Take("mine"), "mine");
+  AnsweredRequest answered{.id = observer_->ids().Take("mine"), .method = "GET", .path = "/"};
+  EXPECT_EQ(*answered.id, "mine");
+  EXPECT_NE(*observer_->ids().Take("mine"), "mine");
+  answered.outcome = {200, 1};
+  observer_->Answered(answered);
+  answered = {};
+  EXPECT_EQ(*observer_->ids().Take("mine"), "mine");
   EXPECT_EQ(Value(R"(latte:http_responses_total{status="200"})"), 1);
 }
 

@@ -31,12 +31,32 @@ std::string NewRequestId() {
   return fmt::format("{:016x}{:016x}", words[0], words[1]);
 }
 
-std::string RequestIds::Take(std::string_view given) {
-  std::string id = IsRequestId(given) ? std::string(given) : NewRequestId();
-  while (!taken_.insert(id).second)
-    id = fmt::format("{}-{}", given.substr(0, kMostBytes - 1 - kSuffixDigits),
-                     NewRequestId().substr(0, kSuffixDigits));
-  return id;
+std::string RequestIdFor(std::string_view given) {
+  return IsRequestId(given) ? std::string(given) : NewRequestId();
+}
+
+TakenId RequestIds::Take(std::string_view given) {
+  const std::string wanted = RequestIdFor(given);
+  auto id = std::make_unique<std::string>(wanted);
+  {
+    const std::lock_guard lock(taken_->mutex);
+    while (taken_->ids.contains(*id))
+      *id = fmt::format("{}-{}", wanted.substr(0, kMostBytes - 1 - kSuffixDigits),
+                        NewRequestId().substr(0, kSuffixDigits));
+    taken_->ids.insert(*id);
+  }
+  // If there is no memory for the pointer's counters, it calls this too.
+  const auto release = [taken = taken_](const std::string* text) {
+    const std::unique_ptr<const std::string> owned(text);
+    const std::lock_guard lock(taken->mutex);
+    taken->ids.erase(*text);
+  };
+  return TakenId(id.release(), release);
+}
+
+size_t RequestIds::size() const {
+  const std::lock_guard lock(taken_->mutex);
+  return taken_->ids.size();
 }
 
 }  // namespace latte

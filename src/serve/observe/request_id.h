@@ -1,6 +1,9 @@
 // Names of requests, in answers (X-Request-Id) and in the log.
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -14,17 +17,27 @@ bool IsRequestId(std::string_view given);
 // 128 random bits, in hex.
 std::string NewRequestId();
 
-// The ids of the requests that are being answered. Thread-compatible.
+// The client's id if it may be used, else a new one. Nothing is kept.
+std::string RequestIdFor(std::string_view given);
+
+// The id of a request that is being answered. It is free again when the last copy is released,
+// which may be on any thread, also after the list of ids.
+using TakenId = std::shared_ptr<const std::string>;
+
+// The ids of the requests that are being answered. Thread-safe.
 class RequestIds {
  public:
-  // The client's id if it may be used, else a new one. If a running request has it, as after a retry
-  // of the client, "-" and some random digits are added.
-  std::string Take(std::string_view given);
-  void Release(const std::string& id) { taken_.erase(id); }
-  size_t size() const { return taken_.size(); }
+  // RequestIdFor(given). If a running request has it, as after a retry of the client, "-" and some
+  // random digits are added.
+  TakenId Take(std::string_view given);
+  size_t size() const;
 
  private:
-  std::unordered_set<std::string> taken_;
+  struct Taken {
+    std::mutex mutex;
+    std::unordered_set<std::string> ids;
+  };
+  std::shared_ptr<Taken> taken_ = std::make_shared<Taken>();
 };
 
 }  // namespace latte

@@ -1,7 +1,11 @@
 #include "src/serve/observe/request_id.h"
 
+#include <memory>
 #include <set>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -33,32 +37,51 @@ TEST(RequestId, NewOnesAreRandomHex) {
 
 TEST(RequestIds, KeepsTheClientsId) {
   RequestIds ids;
-  EXPECT_EQ(ids.Take("trace-7"), "trace-7");
-  ids.Release("trace-7");
-  EXPECT_EQ(ids.Take("trace-7"), "trace-7");
+  EXPECT_EQ(*ids.Take("trace-7"), "trace-7");
+  EXPECT_EQ(ids.size(), 0U);
+  const TakenId again = ids.Take("trace-7");
+  EXPECT_EQ(*again, "trace-7");
   EXPECT_EQ(ids.size(), 1U);
+}
+
+// The last copy may be on another thread, and may outlive the list.
+TEST(RequestIds, AnIdIsFreeWithItsLastCopy) {
+  auto ids = std::make_unique<RequestIds>();
+  TakenId id = ids->Take("trace-7");
+  std::thread([copy = id]() mutable { copy.reset(); }).join();
+  EXPECT_EQ(ids->size(), 1U);
+  std::thread([last = std::move(id)]() mutable { last.reset(); }).join();
+  EXPECT_EQ(ids->size(), 0U);
+  const TakenId late = ids->Take("trace-8");
+  ids.reset();
+  EXPECT_EQ(*late, "trace-8");
 }
 
 TEST(RequestIds, ReplacesABadId) {
   RequestIds ids;
-  const std::string id = ids.Take("a\nb");
-  EXPECT_EQ(id.size(), 32U);
-  EXPECT_TRUE(IsRequestId(id));
-  EXPECT_NE(ids.Take(""), id);
+  const TakenId id = ids.Take("a\nb");
+  EXPECT_EQ(id->size(), 32U);
+  EXPECT_TRUE(IsRequestId(*id));
+  EXPECT_NE(*ids.Take(""), *id);
+  EXPECT_EQ(RequestIdFor("a\nb").size(), 32U);
+  EXPECT_EQ(RequestIdFor("trace-7"), "trace-7");
 }
 
 TEST(RequestIds, ARunningIdGetsASuffix) {
   RequestIds ids;
   const std::string longest(128, 'x');
+  std::vector<TakenId> taken;
   for (const std::string& id : {std::string("trace"), longest}) {
-    EXPECT_EQ(ids.Take(id), id);
-    const std::string second = ids.Take(id);
+    EXPECT_EQ(*taken.emplace_back(ids.Take(id)), id);
+    const std::string second = *taken.emplace_back(ids.Take(id));
     EXPECT_NE(second, id);
     EXPECT_TRUE(second.starts_with(id.substr(0, 100)));
     EXPECT_TRUE(IsRequestId(second)) << second;
-    EXPECT_NE(ids.Take(id), second);
+    EXPECT_NE(*taken.emplace_back(ids.Take(id)), second);
   }
   EXPECT_EQ(ids.size(), 6U);
+  taken.clear();
+  EXPECT_EQ(ids.size(), 0U);
 }
 
 }  // namespace

@@ -40,8 +40,16 @@ void RequestViews::Began(const std::string& id, std::string_view endpoint, std::
   view.endpoint = endpoint;
   view.client = client;
   view.began = now;
-  if (!by_id_.emplace(id, next_).second) return;
-  running_.emplace(next_++, std::move(view));
+  if (by_id_.contains(id)) return;
+  // In this order, an id never names what is not there, whatever memory runs out.
+  running_.emplace(next_, std::move(view));
+  try {
+    by_id_.emplace(id, next_);
+  } catch (...) {
+    running_.erase(next_);
+    throw;
+  }
+  ++next_;
 }
 
 void RequestViews::Parsed(const std::string& id, const RequestSummary& summary) {
@@ -69,15 +77,20 @@ void RequestViews::Event(const std::string& id, const TokenEvent& event, Time no
 void RequestViews::Ended(const std::string& id, std::string_view result, Time now) {
   const auto key = by_id_.find(id);
   if (key == by_id_.end()) return;
-  const auto place = running_.find(key->second);
-  View view = std::move(place->second);
-  running_.erase(place);
+  View view = std::move(running_.extract(key->second).mapped());
   by_id_.erase(key);
   view.state = State::kFinished;
   view.ended = now;
   view.result = result;
   finished_.push_front(std::move(view));
   if (finished_.size() > kMostFinished) finished_.pop_back();
+}
+
+void RequestViews::Forget(const std::string& id) {
+  const auto key = by_id_.find(id);
+  if (key == by_id_.end()) return;
+  running_.erase(key->second);
+  by_id_.erase(key);
 }
 
 // Written without a tree of values: the thread that calls this serves all streams, and there may be

@@ -40,6 +40,8 @@ class RequestViews {
   void Event(const std::string& id, const TokenEvent& event, Time now);
   // `result`: a finish reason or the name of an error's code. Moves it to the finished ones.
   void Ended(const std::string& id, std::string_view result, Time now);
+  // It does not run any more, if it did, and is not one of the finished ones.
+  void Forget(const std::string& id);
 
   size_t size() const { return running_.size(); }
 

@@ -49,7 +49,6 @@ HttpResponse PageResponse(const PageFile& file, const HttpRequest& request) {
   fields.Add("Cross-Origin-Opener-Policy", "same-origin");
   fields.Add("Cross-Origin-Resource-Policy", "same-origin");
   fields.Add("Referrer-Policy", "no-referrer");
-  fields.Add("X-Content-Type-Options", "nosniff");
   return response;
 }
 

@@ -48,7 +48,6 @@ TEST(Page, NothingIsLoadedFromElsewhere) {
                              "frame-ancestors 'none'", "require-trusted-types-for 'script'"})
       EXPECT_NE(policy.find(part), std::string_view::npos) << part;
     EXPECT_EQ(policy.find("unsafe"), std::string_view::npos);
-    EXPECT_EQ(response.fields.Find("X-Content-Type-Options"), "nosniff");
     EXPECT_EQ(response.fields.Find("Referrer-Policy"), "no-referrer");
     for (const char* word : {"https://", "http://", "innerHTML", "style=\"", " onclick="}) {
       const bool is_namespace =

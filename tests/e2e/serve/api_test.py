@@ -120,6 +120,15 @@ class Api(unittest.TestCase):
             self.assertEqual(self.server.post(path, {})[0], 405)
         self.assertEqual(self.server.get("/page/nothing.js")[0], 404)
 
+    def test_no_answer_may_be_taken_for_another_type(self):
+        for path in ("/", "/page/main.js", "/health", "/metrics", "/requests", "/v1/models", "/nothing"):
+            self.assertEqual(self.server.get(path)[1].get_all("X-Content-Type-Options"), ["nosniff"], path)
+        for body in (ONCE, {"prompt": 1}):
+            self.assertEqual(self.server.post(COMPLETIONS, body)[1].get_all("X-Content-Type-Options"), ["nosniff"])
+        connection, answer = self.server.stream(COMPLETIONS, {**ONCE, "max_tokens": 1})
+        self.assertEqual(answer.headers.get_all("X-Content-Type-Options"), ["nosniff"])
+        connection.close()
+
     def test_known_prompts_are_told(self):
         body = {"prompt": [list(range(5, 205))], "max_tokens": 2}
         self.ok(COMPLETIONS, body)

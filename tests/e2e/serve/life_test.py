@@ -173,6 +173,43 @@ class Life(unittest.TestCase):
                 self.assertEqual(server.get("/v1/models", headers={name: "three"})[0], 401, name)
             self.assertNotIn("from-file", "\n".join(server.lines))
 
+    def test_keys_share_prefixes_unless_they_have_salts(self):
+        prompt = {"prompt": [list(range(5, 5 + 200))], "max_tokens": 1}
+
+        def cached(server, key, **more):
+            status, _, answer = server.post(COMPLETIONS, {**prompt, **more}, headers={"Authorization": f"Bearer {key}"})
+            self.assertEqual(status, 200, answer)
+            return answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+        keys = ("--api-key", "one", "--api-key", "two")
+        with Server(LATTE, *keys) as server:
+            self.assertEqual([cached(server, "one"), cached(server, "two")], [0, 192])
+        folder = os.path.join(self.folder, "cache")
+        with Server(LATTE, *keys, "--salt-by-key", "--cache-dir", folder) as server:
+            self.assertEqual([cached(server, key) for key in ("one", "two", "one", "two")], [0, 0, 192, 192])
+            # A salt of the request's own separates further; equal salts of two keys differ.
+            self.assertEqual([cached(server, key, cache_salt="s") for key in ("one", "two", "one")], [0, 0, 192])
+            self.assertEqual(server.stop(), 0)
+        for path, _, names in os.walk(folder):
+            for name in names:
+                with open(os.path.join(path, name), "rb") as file:
+                    self.assertNotIn(b"Bearer", file.read())
+        with Server(LATTE, "--api-key", "one", "--api-key", "three", "--salt-by-key", "--cache-dir", folder) as server:
+            self.assertEqual([cached(server, key) for key in ("three", "one")], [0, 192])
+        ran = subprocess.run([LATTE, "serve", "tiny", "--salt-by-key"], text=True, capture_output=True, timeout=60)
+        self.assertEqual(ran.returncode, 2, ran.stderr)
+        self.assertIn("--api-key", ran.stderr)
+
+    def test_priorities_have_a_floor(self):
+        for flags, expected in (((), 0), (("--min-priority", "-10"), -10)):
+            with Server(LATTE, *flags) as server:
+                for path, body in ((COMPLETIONS, LONG),
+                                   ("/v1/responses", {"input": "Hi", "max_output_tokens": 2000})):
+                    connection, answer = server.stream(path, {**body, "priority": -1000})
+                    self.assertEqual(answer.status, 200)
+                    shown = [one["priority"] for key in ("requests", "finished") for one in server.get("/requests")[2][key]]
+                    self.assertEqual(set(shown), {expected}, path)
+                    connection.close()
+
     def test_cors(self):
         page = {"Origin": "https://page.example"}
         with Server(LATTE, "--cors-origin", "https://page.example") as server:
