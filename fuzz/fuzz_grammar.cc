@@ -1,6 +1,7 @@
 // Grammars that requests may contain: a byte that chooses the syntax, a text. It is refused with a
 // reason, or it constrains an answer of bytes: whatever it allows it takes, and a JSON schema allows
-// only JSON.
+// only JSON. A grammar that is taken costs a bounded CPU time. fuzz/run.sh bounds the memory.
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,30 @@ namespace {
 
 constexpr int32_t kEnd = 256;
 constexpr int kMostTokens = 48;
+// The sanitizers and the coverage make everything some ten times slower, but there are few tokens.
+constexpr double kMostCheckSeconds = 2;
+constexpr double kMostCompileSeconds = 8;
+constexpr double kMostMaskSeconds = 2;
+
+// Fails when what happens until its end takes too much of the processor.
+class TimeLimit {
+ public:
+  TimeLimit(double most, const char* what) : most_(most), what_(what) {}
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+  ~TimeLimit() { Require(Seconds() - begun_ <= most_, what_); }
+
+ private:
+  static double Seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  }
+
+  const double most_;
+  const char* const what_;
+  const double begun_ = Seconds();
+};
 
 Tokenizer Bytes() {
   JsonOut file = SmallTokenizer();
@@ -31,7 +56,10 @@ void Walk(const std::shared_ptr<const CompiledGrammar>& grammar, bool is_json,
   StreamDecoder decoder(tokenizer);  // as the engine does: the bytes may be no UTF-8
   std::string text;
   for (int i = 0; i < kMostTokens; ++i) {
-    matcher->FillMask(mask);
+    {
+      const TimeLimit limit(kMostMaskSeconds, "a mask takes seconds");
+      matcher->FillMask(mask);
+    }
     std::vector<int32_t> allowed;
     for (int32_t token = 0; token <= kEnd; ++token)
       if (InMask(mask, token)) allowed.push_back(token);
@@ -57,8 +85,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
   const Grammar grammar{static_cast<GrammarSyntax>(data[0] % 5),
                         std::string(fuzz::AsText(data, size).substr(1))};
-  const Status checked = CheckGrammar(grammar);
-  const auto compiled = compiler->Compile(grammar);
+  const Status checked = [&] {
+    const fuzz::TimeLimit limit(fuzz::kMostCheckSeconds, "a check takes seconds");
+    return CheckGrammar(grammar);
+  }();
+  const auto compiled = [&] {
+    const fuzz::TimeLimit limit(fuzz::kMostCompileSeconds, "a compilation takes seconds");
+    return compiler->Compile(grammar);
+  }();
   fuzz::Require(checked || !compiled, "what is refused is not compiled");
   if (compiled) fuzz::Walk(*compiled, grammar.syntax == GrammarSyntax::kJsonSchema, tokenizer);
   return 0;

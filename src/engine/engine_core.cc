@@ -21,6 +21,16 @@ double Seconds(std::chrono::steady_clock::duration time) {
 
 using Clock = std::chrono::steady_clock;
 
+EngineParts Complete(EngineParts parts) {
+  if (parts.host == nullptr) parts.host = parts.machine;
+  if (!parts.now) parts.now = [] { return Clock::now(); };
+  if (!parts.grammar_compiler && parts.tokenizer != nullptr)
+    parts.grammar_compiler = [tokenizer = parts.tokenizer, vocab = parts.model->config().vocab] {
+      return GrammarCompiler::Create(*tokenizer, vocab);
+    };
+  return parts;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
@@ -48,7 +58,7 @@ Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
 }
 
 EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, LatentCache cache)
-    : parts_(parts),
+    : parts_(Complete(parts)),
       settings_(settings),
       rules_{&parts.model->config(), &settings_, parts.tokenizer},
       threads_(settings.options.threads),
@@ -64,9 +74,8 @@ EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, Laten
       draft_policy_(settings),
       streams_(parts.tokenizer),
       inbox_({settings.options.max_queued_requests, settings.options.max_queued_tokens}),
-      grammars_(parts.tokenizer, parts.model->config().vocab, [this] { inbox_.Wake(); }),
-      masks_(parts.model->config().vocab) {
-  if (parts_.host == nullptr) parts_.host = parts_.machine;
+      grammars_(parts_.grammar_compiler, parts_.now, [this] { inbox_.Wake(); }),
+      masks_(parts.model->config().vocab, parts_.now, [this] { inbox_.Wake(); }) {
   settings_.options.threads = threads_.threads();
   workspace_.Reserve(StepWorkspaceBytes(parts.model->config(), settings_.options));
 }
@@ -106,6 +115,8 @@ void EngineCore::ProposeDrafts() {
       Sequence& s = output->sequence;
       if (s.state != SequenceState::kRunning || s.remain_len() != 1 || output->generated == 0)
         continue;
+      if (output->grammar && output->grammar->state != AnswerGrammar::State::kNone)
+        continue;  // its masks have been computed with other drafts
       const int64_t wanted = draft_policy_.Count(output->draft_record, output->generated);
       jobs.push_back({output.get(), scheduler_.ReserveDrafts(s, wanted)});
       count += jobs.back().count;
@@ -142,12 +153,13 @@ void EngineCore::StepOnce() {
   forward_seconds_ = 0;
   DrainInbox();
   mover_->FinishLoads(scheduler_);
+  EndLateMasks();
   ProposeDrafts();
-  const StepPlan plan = scheduler_.Plan();
+  StepPlan plan = scheduler_.Plan();
   RecordAdmissions(plan);
   mover_->RunPageOps(plan.ops);
   mover_->StartLoads(plan.loads);
-  StartMasks(plan);
+  masks_.Start(plan);
   if (plan.tokens > 0) Compute(plan);
   runner_.FinishStep();
   more_to_do_ = !plan.empty() || !plan.preempted.empty() || !plan.admitted.empty();
@@ -179,8 +191,10 @@ void EngineCore::AddCompiled() {
   std::erase_if(compiling_, [this](RequestState* request) {
     Output& output = *request->outputs.front();
     if (output.ended()) return true;  // cancelled
-    if (!request->grammar->done()) return false;
-    const Status begun = BeginGrammar(output);
+    const bool done = request->grammar->done();
+    const Status in_time = done ? Status() : grammars_.CheckTime(*request->grammar);
+    if (!done && in_time) return false;
+    const Status begun = done ? BeginGrammar(output) : in_time;
     if (begun)
       scheduler_.Add(output.sequence);
     else
@@ -189,16 +203,9 @@ void EngineCore::AddCompiled() {
   });
 }
 
-// The masks of the tokens that this step samples.
-void EngineCore::StartMasks(const StepPlan& plan) {
-  std::vector<MaskJob> jobs;
-  for (const SequenceStep& step : plan.steps) {
-    const Output& output = *step.sequence->output;
-    if (!step.samples || output.grammar == nullptr) continue;
-    const std::span<const int32_t> drafts(step.sequence->drafts);
-    jobs.push_back({output.grammar.get(), drafts.first(static_cast<size_t>(step.drafts))});
-  }
-  masks_.Start(std::move(jobs));
+void EngineCore::EndLateMasks() {
+  for (const auto& [output, error] : masks_.Prepare(requests_))
+    End(*output, FinishReason::kError, error);
 }
 
 void EngineCore::CancelRequest(RequestId id) {
@@ -240,7 +247,7 @@ void EngineCore::RecordAdmissions(const StepPlan& plan) {
   }
 }
 
-void EngineCore::Compute(const StepPlan& plan) {
+void EngineCore::Compute(StepPlan& plan) {
   std::vector<SequenceChunk> chunks;
   for (const SequenceStep& step : plan.steps) chunks.push_back(step.chunk);
   const Clock::time_point start = Clock::now();
@@ -249,7 +256,7 @@ void EngineCore::Compute(const StepPlan& plan) {
     return {};
   });
   forward_seconds_ += SecondsSince(start);
-  masks_.Wait();
+  masks_.Wait(plan);
   if (!computed) return EndLargest(plan, computed.error());
   scheduler_.Advance(plan);
   if (drafter_) drafter_->Computed(plan, hidden_);
@@ -343,9 +350,10 @@ void EngineCore::UpdateStats(const StepPlan& plan, double seconds) {
   stats_.generated_tokens = streams_.generated();
   stats_.drafted_tokens = drafted_tokens_;
   stats_.accepted_tokens = accepted_tokens_;
-  stats_.masks = masks_.counters().masks;
-  stats_.mask_seconds = masks_.counters().seconds;
-  stats_.mask_wait_seconds = masks_.counters().wait_seconds;
+  const MaskWorker::Counters masks = masks_.counters();
+  stats_.masks = masks.masks;
+  stats_.mask_seconds = masks.seconds;
+  stats_.mask_wait_seconds = masks.wait_seconds;
   stats_.step_seconds += seconds;
   stats_.forward_seconds += forward_seconds_;
 }

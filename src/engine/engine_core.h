@@ -12,7 +12,7 @@
 #include "latte/engine.h"
 
 #include "src/engine/grammar/grammar_service.h"
-#include "src/engine/grammar/mask_worker.h"
+#include "src/engine/grammar/step_masks.h"
 #include "src/engine/output/output_streams.h"
 #include "src/engine/page_mover.h"
 #include "src/engine/request/inbox.h"
@@ -33,6 +33,9 @@ struct EngineParts {
   DeviceStream stream = nullptr;           // of the model's device
   // Of the leader of a group of ranks, whose `model` is a SharedModel (ranks/leader.h).
   Followers* followers = nullptr;
+  // Compiles grammars for the vocabulary; null: for that of the tokenizer.
+  GrammarService::MakeCompiler grammar_compiler = {};
+  std::function<std::chrono::steady_clock::time_point()> now = {};  // for what takes too long
 };
 
 // An engine over a model that the caller loaded.
@@ -75,15 +78,14 @@ class EngineCore final : public Engine {
   void ProposeDrafts();
   void AddRequest(std::unique_ptr<RequestState> request);
   void AddCompiled();
-  void StartMasks(const StepPlan& plan);
+  void EndLateMasks();
   void CancelRequest(RequestId id);
   void RecordAdmissions(const StepPlan& plan);
-  void Compute(const StepPlan& plan);
+  void Compute(StepPlan& plan);
   void EndLargest(const StepPlan& plan, const Error& error);
   void EmitPromptLogprobs(const StepPlan& plan);
   void SampleTokens(const StepPlan& plan);
   void RecordFirstToken(Output& output);
-  bool ApplyToken(Output& output, const Result<SampledToken>& sampled);
   void Remove(Output& output);
   void End(Output& output, FinishReason reason, const Error& error);
   void DropEndedRequests();
@@ -105,6 +107,7 @@ class EngineCore final : public Engine {
   Result<std::vector<Result<SampledToken>>> SampleRound(std::span<const Sampling> round,
                                                         const TensorView& logits);
   SampleInput InputOf(const Sampling& s, std::span<const float> logits) const;
+  bool ApplyToken(const Sampling& s, const Result<SampledToken>& sampled);
   Status CheckRow(int64_t row);
 
   EngineParts parts_;
@@ -124,7 +127,7 @@ class EngineCore final : public Engine {
   std::unique_ptr<Drafter> drafter_;      // null: no drafts
   std::vector<RequestState*> compiling_;  // requests that wait for their grammar
   GrammarService grammars_;
-  MaskWorker masks_;
+  StepMasks masks_;
   EventSink sink_;
   SequenceId last_id_ = 0;
   TensorView hidden_;            // of the step

@@ -1,8 +1,6 @@
 // How a step ends: hidden states to tokens, tokens to events.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/timer.h"
 #include "src/engine/engine_core.h"
@@ -39,10 +37,7 @@ std::vector<EngineCore::Sampling> EngineCore::PlanSampling(const StepPlan& plan)
     while (output.sequence.spec.outputs > 1) {
       Output& fork = output.state->Fork(++last_id_);
       scheduler_.Fork(output.sequence, fork.sequence);
-      if (const Status begun = ForkGrammar(fork); !begun) {
-        End(fork, FinishReason::kError, begun.error());
-        continue;
-      }
+      ForkGrammar(fork);
       out.push_back({&fork, first});
     }
   }
@@ -58,6 +53,7 @@ void EngineCore::SampleTokens(const StepPlan& plan) {
     SampleBlock({begin, end});
     begin = end;
   }
+  for (const Sampling& s : all) StepMasks::Sampled(*s.output);
   for (const Sampling& s : all)
     if (s.rows > 1)
       draft_policy_.Record(s.output->draft_record, s.output->generated, s.rows - 1,
@@ -117,8 +113,7 @@ void EngineCore::SampleBlock(std::span<const Sampling> block) {
     std::vector<Sampling> next;
     for (size_t i = 0; i < round.size(); ++i) {
       Sampling& s = round[i];
-      if (!ApplyToken(*s.output, sampled ? (*sampled)[i] : tl::unexpected(sampled.error())))
-        continue;
+      if (!ApplyToken(s, sampled ? (*sampled)[i] : tl::unexpected(sampled.error()))) continue;
       ++s.row;
       ++s.in_logits;
       ++s.mask_row;
@@ -149,21 +144,19 @@ Result<std::vector<Result<SampledToken>>> EngineCore::SampleRound(std::span<cons
 }
 
 // Returns whether the token after it can be sampled in the same step.
-bool EngineCore::ApplyToken(Output& output, const Result<SampledToken>& sampled) {
+bool EngineCore::ApplyToken(const Sampling& sampling, const Result<SampledToken>& sampled) {
+  Output& output = *sampling.output;
+  AnswerGrammar* const grammar = output.grammar.get();
   if (!sampled) {
     // Where the answer is complete and no stop token may follow, nothing can.
-    if (output.grammar && output.grammar->status && output.grammar->matcher->completed())
+    if (grammar != nullptr && grammar->status && sampling.mask_row < grammar->rows &&
+        grammar->completed[static_cast<size_t>(sampling.mask_row)])
       End(output, FinishReason::kStop, {});
     else
       End(output, FinishReason::kError, sampled.error());
     return false;
   }
-  if (output.grammar && !output.grammar->matcher->Accept(sampled->token)) {
-    End(output, FinishReason::kError,
-        Error{Code::kInternal,
-              fmt::format("the grammar refuses token {}, which its mask allows", sampled->token)});
-    return false;
-  }
+  if (grammar != nullptr) grammar->accepted.push_back(sampled->token);
   Sequence& s = output.sequence;
   if (!s.drafts.empty() && s.drafts.front() == sampled->token) {
     ++output.accepted;

@@ -35,9 +35,10 @@ struct Grammar {
 // "xgrammar 0.2.8"; empty if this build has no library: then all that follows is kUnsupported.
 std::string_view GrammarLibrary();
 
-// Checks a grammar without a vocabulary. Takes milliseconds.
+// Checks a grammar and its price without a vocabulary. Takes milliseconds. A kStructuralTag may still be
+// refused by Compile.
 // Errors: kInvalidArgument for a text that is no grammar or is too large; kUnsupported for a part of
-// a schema that cannot be enforced.
+// a schema that cannot be enforced, and for a grammar that costs too much (pattern/rule_price.h).
 [[nodiscard]] Status CheckGrammar(const Grammar& grammar);
 
 // The grammar in the syntax kEbnf, as a part of a kStructuralTag. Errors: as CheckGrammar.
@@ -46,14 +47,19 @@ std::string_view GrammarLibrary();
 // lead to all of the schema.
 [[nodiscard]] Result<std::string> RulesOfSchema(const std::string& schema, std::string_view part);
 
+class GrammarMatcher;
+
 // Immutable, thread-safe.
-class CompiledGrammar {
+class CompiledGrammar : public std::enable_shared_from_this<CompiledGrammar> {
  public:
   virtual ~CompiledGrammar() = default;
+
+  // As GrammarMatcher::Create.
+  [[nodiscard]] virtual Result<std::unique_ptr<GrammarMatcher>> NewMatcher(
+      std::span<const int32_t> stop_tokens) const = 0;
 };
 
-// Compiles grammars for one vocabulary and keeps the ones used last. Thread-safe, but one call
-// waits for another.
+// Compiles grammars for one vocabulary and keeps the ones used last. Thread-safe.
 class GrammarCompiler {
  public:
   // vocab: of the model, which may be larger than the tokenizer's. Added tokens of the tokenizer,
@@ -93,5 +99,10 @@ class GrammarMatcher {
   // Whether the answer may end here.
   virtual bool completed() const = 0;
 };
+
+inline Result<std::unique_ptr<GrammarMatcher>> GrammarMatcher::Create(
+    std::shared_ptr<const CompiledGrammar> grammar, std::span<const int32_t> stop_tokens) {
+  return grammar->NewMatcher(stop_tokens);
+}
 
 }  // namespace latte

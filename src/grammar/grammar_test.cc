@@ -180,9 +180,15 @@ TEST_F(GrammarTest, AGrammarIsCompiledOnce) {
   EXPECT_EQ(compile(GrammarSyntax::kEbnf), first);
 }
 
+struct NoGrammar final : CompiledGrammar {
+  Result<std::unique_ptr<GrammarMatcher>> NewMatcher(std::span<const int32_t>) const override {
+    return Unsupported("");
+  }
+};
+
 TEST(GrammarCacheTest, TheOneUsedLeastRecentlyLeaves) {
   GrammarCache cache(100);
-  const auto compiled = std::make_shared<CompiledGrammar>();
+  const auto compiled = std::make_shared<NoGrammar>();
   const auto add = [&](const char* text, int64_t bytes) {
     cache.Add({GrammarSyntax::kRegex, text}, compiled, bytes);
   };
@@ -237,7 +243,10 @@ TEST_F(GrammarTest, WhatIsNoGrammarIsRefused) {
   EXPECT_EQ(code(kRegex, std::string(10'000, '(')), Code::kInvalidArgument);
   EXPECT_EQ(code(kEbnf, "root ::= a"), Code::kInvalidArgument);
   EXPECT_EQ(code(kLark, "start: ("), Code::kInvalidArgument);
-  EXPECT_EQ(code(kStructuralTag, R"({"type": "structural_tag"})"), Code::kInvalidArgument);
+  EXPECT_EQ(code(kStructuralTag, R"({"type": "structural_tag")"), Code::kInvalidArgument);
+  const auto compiled = compiler_->Compile({kStructuralTag, R"({"type": "structural_tag"})"});
+  ASSERT_FALSE(compiled);
+  EXPECT_EQ(compiled.error().code, Code::kInvalidArgument);
   EXPECT_EQ(code(kRegex, "a+"), Code::kOk);
 }
 
@@ -250,6 +259,20 @@ TEST_F(GrammarTest, WhatCannotBeEnforcedIsRefused) {
     ASSERT_FALSE(status) << schema;
     EXPECT_EQ(status.error().code, Code::kUnsupported) << schema << status.error().message;
   }
+}
+
+TEST_F(GrammarTest, ThePartsOfATagHaveAPriceTogether) {
+  const auto tag = [](int parts) {
+    std::string out = R"({"type": "structural_tag", "format": {"type": "or", "elements": [)";
+    for (int i = 0; i < parts; ++i)
+      out += (i > 0 ? "," : "") +
+             std::string(R"({"type": "grammar", "grammar": "root ::= [a-zA-Z]{200}"})");
+    return out + "]}}";
+  };
+  EXPECT_TRUE(CheckGrammar({GrammarSyntax::kStructuralTag, tag(6)}));
+  const Status refused = CheckGrammar({GrammarSyntax::kStructuralTag, tag(7)});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("at most 40000"), std::string::npos);
 }
 
 TEST_F(GrammarTest, RulesOfASchemaArePartOfATag) {

@@ -28,9 +28,4 @@ Result<std::unique_ptr<GrammarCompiler>> GrammarCompiler::Create(const Tokenizer
   return NotBuilt();
 }
 
-Result<std::unique_ptr<GrammarMatcher>> GrammarMatcher::Create(
-    std::shared_ptr<const CompiledGrammar> /*grammar*/, std::span<const int32_t> /*stop_tokens*/) {
-  return NotBuilt();
-}
-
 }  // namespace latte

@@ -9,10 +9,13 @@
 #include <fmt/format.h>
 #include <xgrammar/xgrammar.h>
 
+#include "src/base/json_out.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/grammar/grammar.h"
 #include "src/grammar/grammar_cache.h"
 #include "src/grammar/grammar_rules.h"
+#include "src/grammar/pattern/pattern_rules.h"
+#include "src/grammar/pattern/rule_price.h"
 #include "src/grammar/schema/schema_rules.h"
 #include "src/grammar/xgrammar_log.h"
 
@@ -57,24 +60,60 @@ Result<xgrammar::Grammar> FromRules(GrammarSyntax syntax, const std::string& rul
       syntax, [&]() -> Result<xgrammar::Grammar> { return xgrammar::Grammar::FromEBNF(rules); });
 }
 
+// Each part of a tag with rules has its own bound, which CheckGrammar and RulesOf check.
+int64_t PriceOfTag(const JsonOut& part) {
+  if (part.is_string()) return PriceOfRules(part.get_ref<const std::string&>());
+  int64_t out = 0;
+  if (part.is_structured())
+    for (const JsonOut& inner : part) out += PriceOfTag(inner);
+  return out;
+}
+
+Status CheckTag(const std::string& tag) {
+  const Result<JsonOut> parts = ParseToEdit(tag, "grammar");
+  if (!parts) return InvalidArgument(parts.error().message);
+  if (const int64_t price = PriceOfTag(*parts) / 1000; price > kMostTagPrice)
+    return Unsupported(
+        fmt::format("grammar: expected functions and a format of a price of at most {} together, "
+                    "found {}; give fewer functions, or simpler schemas",
+                    kMostTagPrice, price));
+  return {};
+}
+
+// The rules of a grammar that is not written as rules.
+Result<std::string> RulesFrom(const Grammar& grammar) {
+  if (grammar.syntax == GrammarSyntax::kJsonSchema) return SchemaRules(grammar.text, "");
+  if (grammar.syntax == GrammarSyntax::kRegex) {
+    LATTE_ASSIGN_OR_RETURN(std::string rules, RegexRules(grammar.text));
+    LATTE_RETURN_IF_ERROR(CheckPrice(rules));
+    return rules;
+  }
+  return grammar.text;
+}
+
 Result<xgrammar::Grammar> ToXgrammar(const Grammar& grammar) {
   LATTE_RETURN_IF_ERROR(CheckGrammarSize(grammar));
-  if (grammar.syntax == GrammarSyntax::kJsonSchema) {
-    LATTE_ASSIGN_OR_RETURN(const std::string rules, SchemaRules(grammar.text, ""));
-    return FromRules(grammar.syntax, rules);
+  if (grammar.syntax == GrammarSyntax::kStructuralTag) {
+    LATTE_RETURN_IF_ERROR(CheckTag(grammar.text));
+    return CatchErrors(grammar.syntax, [&] { return FromStructuralTag(grammar.text); });
   }
-  if (grammar.syntax == GrammarSyntax::kEbnf) return FromRules(grammar.syntax, grammar.text);
-  return CatchErrors(grammar.syntax, [&]() -> Result<xgrammar::Grammar> {
-    if (grammar.syntax == GrammarSyntax::kRegex) return xgrammar::Grammar::FromRegex(grammar.text);
-    if (grammar.syntax == GrammarSyntax::kLark) return xgrammar::Grammar::FromLark(grammar.text);
-    return FromStructuralTag(grammar.text);
-  });
+  if (grammar.syntax == GrammarSyntax::kLark)
+    return CatchErrors(grammar.syntax, [&]() -> Result<xgrammar::Grammar> {
+      xgrammar::Grammar out = xgrammar::Grammar::FromLark(grammar.text);
+      LATTE_RETURN_IF_ERROR(CheckPrice(out.ToString()));
+      return out;
+    });
+  LATTE_ASSIGN_OR_RETURN(const std::string rules, RulesFrom(grammar));
+  if (grammar.syntax == GrammarSyntax::kEbnf) LATTE_RETURN_IF_ERROR(CheckPrice(rules));
+  return FromRules(grammar.syntax, rules);
 }
 
 class XgrammarCompiled final : public CompiledGrammar {
  public:
   XgrammarCompiled(xgrammar::CompiledGrammar grammar, int64_t vocab)
       : grammar_(std::move(grammar)), vocab_(vocab) {}
+  Result<std::unique_ptr<GrammarMatcher>> NewMatcher(
+      std::span<const int32_t> stop_tokens) const override;
   const xgrammar::CompiledGrammar& grammar() const { return grammar_; }
   int64_t vocab() const { return vocab_; }
 
@@ -108,12 +147,15 @@ class XgrammarCompiler final : public GrammarCompiler {
                   /*max_threads=*/1, /*cache_enabled=*/false) {}
 
   Result<Compiled> Compile(const Grammar& grammar) override {
-    const std::lock_guard lock(mutex_);
-    if (Compiled known = kept_.Find(grammar)) return known;
+    {
+      const std::lock_guard lock(mutex_);
+      if (Compiled known = kept_.Find(grammar)) return known;
+    }
     LATTE_ASSIGN_OR_RETURN(const xgrammar::Grammar rules, ToXgrammar(grammar));
     return CatchErrors(grammar.syntax, [&]() -> Result<Compiled> {
       const xgrammar::CompiledGrammar compiled = compiler_.CompileGrammar(rules);
       Compiled out = std::make_shared<XgrammarCompiled>(compiled, vocab_);
+      const std::lock_guard lock(mutex_);
       kept_.Add(grammar, out, static_cast<int64_t>(compiled.MemorySizeBytes()));
       return out;
     });
@@ -121,9 +163,10 @@ class XgrammarCompiler final : public GrammarCompiler {
 
  private:
   const int64_t vocab_;
-  std::mutex mutex_;  // guards what follows
-  // Its own cache takes rules that differ only in the ids of tokens for the same (0.2.8).
+  // Its own cache takes rules that differ only in the ids of tokens for the same (0.2.8). Without it
+  // a compiler has no state: calls may come at the same time.
   xgrammar::GrammarCompiler compiler_;
+  std::mutex mutex_;  // guards what follows
   GrammarCache kept_{kKeptBytes};
 };
 
@@ -172,40 +215,51 @@ class XgrammarMatcher final : public GrammarMatcher {
   xgrammar::GrammarMatcher matcher_;
 };
 
+Result<std::unique_ptr<GrammarMatcher>> XgrammarCompiled::NewMatcher(
+    std::span<const int32_t> stop_tokens) const {
+  return CatchExhaustion([&]() -> Result<std::unique_ptr<GrammarMatcher>> {
+    return std::make_unique<XgrammarMatcher>(
+        std::static_pointer_cast<const XgrammarCompiled>(shared_from_this()), stop_tokens);
+  });
+}
+
 }  // namespace
 
 std::string_view GrammarLibrary() { return "xgrammar " LATTE_XGRAMMAR_VERSION; }
 
+// xgrammar reads only what a client wrote in its syntax: rules of schemas and of regular expressions are
+// our own, and may be long.
 Status CheckGrammar(const Grammar& grammar) {
-  LATTE_RETURN_IF_ERROR(ToXgrammar(grammar));
-  return {};
+  LATTE_RETURN_IF_ERROR(CheckGrammarSize(grammar));
+  return CatchExhaustion([&]() -> Status {
+    if (grammar.syntax == GrammarSyntax::kStructuralTag) return CheckTag(grammar.text);
+    if (grammar.syntax == GrammarSyntax::kEbnf || grammar.syntax == GrammarSyntax::kLark)
+      LATTE_RETURN_IF_ERROR(ToXgrammar(grammar));
+    else
+      LATTE_RETURN_IF_ERROR(RulesFrom(grammar));
+    return {};
+  });
 }
 
 Result<std::string> RulesOf(const Grammar& grammar) {
   if (grammar.syntax == GrammarSyntax::kJsonSchema) return RulesOfSchema(grammar.text, "");
+  if (grammar.syntax == GrammarSyntax::kRegex) {
+    LATTE_RETURN_IF_ERROR(CheckGrammarSize(grammar));
+    return RulesFrom(grammar);
+  }
   LATTE_ASSIGN_OR_RETURN(const xgrammar::Grammar rules, ToXgrammar(grammar));
   return rules.ToString();
 }
 
 Result<std::string> RulesOfSchema(const std::string& schema, std::string_view part) {
   LATTE_RETURN_IF_ERROR(CheckGrammarSize({GrammarSyntax::kJsonSchema, schema}));
-  LATTE_ASSIGN_OR_RETURN(std::string rules, SchemaRules(schema, part));
-  LATTE_RETURN_IF_ERROR(FromRules(GrammarSyntax::kJsonSchema, rules));
-  return rules;
+  return SchemaRules(schema, part);
 }
 
 Result<std::unique_ptr<GrammarCompiler>> GrammarCompiler::Create(const Tokenizer& tokenizer,
                                                                  int64_t vocab) {
   return CatchExhaustion([&]() -> Result<std::unique_ptr<GrammarCompiler>> {
     return std::make_unique<XgrammarCompiler>(tokenizer, vocab);
-  });
-}
-
-Result<std::unique_ptr<GrammarMatcher>> GrammarMatcher::Create(
-    std::shared_ptr<const CompiledGrammar> grammar, std::span<const int32_t> stop_tokens) {
-  return CatchExhaustion([&]() -> Result<std::unique_ptr<GrammarMatcher>> {
-    return std::make_unique<XgrammarMatcher>(
-        std::static_pointer_cast<const XgrammarCompiled>(std::move(grammar)), stop_tokens);
   });
 }
 

@@ -107,10 +107,10 @@ class Trace {
     std::string out;
     for (const Sequence* s : plan.preempted) out += fmt::format("-{} ", Name(*s));
     for (const Sequence* s : plan.admitted) out += fmt::format("+{} ", Name(*s));
-    for (const auto& [sequence, chunk, samples, drafts] : plan.steps)
-      out += fmt::format("{} {}-{}{}{}{} ", Name(*sequence), chunk.cached_len, chunk.total_len(),
-                         Letter(chunk.path), samples ? "!" : "",
-                         std::string(static_cast<size_t>(drafts), '?'));
+    for (const SequenceStep& step : plan.steps)
+      out += fmt::format("{} {}-{}{}{}{} ", Name(*step.sequence), step.chunk.cached_len,
+                         step.chunk.total_len(), Letter(step.chunk.path), step.samples ? "!" : "",
+                         std::string(static_cast<size_t>(step.drafts), '?'));
     if (!out.empty()) out.pop_back();
     return out;
   }

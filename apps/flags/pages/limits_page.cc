@@ -72,7 +72,8 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | for the engine | | --max-queued-requests | 429 | tests/e2e/serve/life_test.py test_a_full_queue_is_429 |
 | tokens of their prompts | | --max-queued-tokens | 429 | EngineCoreTest.QueueIsBounded |
 | sequences that run at once | | --max-sequences | the others wait | Scheduler.ThereIsAPlaceForEveryAnswer |
-| grammars that wait to be compiled | 64 | kMostWaiting in src/engine/grammar/grammar_service.cc | 429 | GrammarServiceTest.GrammarsThatWaitAreBounded |
+| grammars that wait to be compiled | 64 | kMostWaiting in src/engine/grammar/grammar_service.h | 429 | SlowGrammarsTest.ThreadsThatCompileAreBounded |
+| grammars that are compiled at once | 4 | kThreads in src/engine/grammar/grammar_service.h | the others wait | SlowGrammarsTest.ThreadsThatCompileAreBounded |
 | running requests that `/requests` shows | 1,000 | kMostShown in src/serve/observe/request_views.h | the oldest are shown | RequestViews.ShowsTheOldestOfVeryMany |
 | ended requests that `/requests` shows | 32 | kMostFinished in src/serve/observe/request_views.h | the latest are shown | RequestViews.KeepsTheLastFinishedOnes |
 
@@ -121,9 +122,12 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | a grammar, regular expression or schema | 256 KiB | kMostBytes in src/grammar/grammar_rules.cc | 400 | GrammarRulesTest.SizeAndDepthAreBounded |
 | all tools of a request | 4 MiB | kMostTagBytes in src/grammar/grammar_rules.cc | 400 | GrammarRulesTest.SizeAndDepthAreBounded |
 | nested brackets | 200 | kMostDepth in src/grammar/grammar_rules.cc | 400 | GrammarRulesTest.SizeAndDepthAreBounded |
+| price of a grammar | 8,000 | kMostRulePrice in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.TheSumIsBounded |
+| price of all tools and the format | 40,000 | kMostTagPrice in src/grammar/pattern/rule_price.h | 400 | GrammarTest.ThePartsOfATagHaveAPriceTogether |
+| product of counts in one another | 256 | kMostNested in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.CountsInOneAnotherAreBounded |
+| parts in a row that may be left out or repeated | 64 | kMostVarying in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.PartsThatMayBeLeftOutAreBounded |
+| members of an object in a schema | 2,000 | kMostMembersOfSchema in src/grammar/schema/plain_schema.cc | 400 | RulePriceTest.MembersOfAnObjectAreBounded |
 | references that lead to one another | 1,000 | kMostReferences in src/grammar/schema/schema_writer.cc | 400 | SchemaRefusedTest.DeepSchemasAndLongChainsAreBounded |
-| schemas in a schema | 20,000 | kMostSchemas in src/grammar/schema/schema_writer.cc | 400 | SchemaRefusedTest.SchemasThatMultiplyAreBounded |
-| rules of a schema | 2 MiB | kMostRuleBytes in src/grammar/schema/schema_writer.cc | 400 | SchemaRefusedTest.SchemasThatMultiplyAreBounded |
 | `minLength`, `minItems` and the like | 100,000 | kMostCount in src/grammar/schema/plain_schema.cc | 400 | SchemaRefusedTest.WhatCannotBeEnforced |
 | groups of a pattern in one another | 60 | kMostNesting in src/grammar/pattern/pattern_parser.cc | 400 | PatternTest.WhatNoGrammarCanDoIsRefused |
 | a count in a pattern | 10,000 | kMostRepeats in src/grammar/pattern/pattern_parser.cc | 400 | PatternTest.WhatNoGrammarCanDoIsRefused |

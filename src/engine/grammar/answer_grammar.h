@@ -9,7 +9,7 @@ namespace latte {
 [[nodiscard]] Status BeginGrammar(Output& output);
 
 // The same for an output that was forked before anything was sampled: it has the masks of this step.
-// Does nothing without a grammar. Errors: kExhausted.
-[[nodiscard]] Status ForkGrammar(Output& fork);
+// Does nothing without a grammar. Requires: they are ready.
+void ForkGrammar(Output& fork);
 
 }  // namespace latte

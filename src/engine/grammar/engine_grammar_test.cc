@@ -1,17 +1,12 @@
 // Constrained answers of models/tiny through the engine.
 #include <map>
-#include <semaphore>
-#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "latte/engine.h"
 
 #include "src/base/json.h"
-#include "src/base/json_out.h"
-#include "src/engine/grammar/grammar_service.h"
 #include "src/grammar/grammar.h"
-#include "tests/support/tiny_tokenizer.h"
 
 namespace latte::engine_grammar_test {
 namespace {
@@ -236,42 +231,6 @@ TEST_F(EngineGrammarTest, WhatIsNoGrammarFailsAlone) {
   const auto refused = engine_->Submit(bad);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
-}
-
-TEST_F(EngineGrammarTest, ARequestIsCancelledWhileItsGrammarIsCompiled) {
-  Make();
-  Request slow = Ask("(.{0,300}x){20}", 1);
-  slow.grammar_syntax = "regex";
-  slow.n = 2;
-  const RequestId id = Submit(slow);
-  ASSERT_TRUE(engine_->Step());
-  EXPECT_EQ(engine_->Stats().waiting, 1);
-  engine_->Cancel(id);
-  Run();
-  EXPECT_EQ((answers_[{1, 0}].finish), FinishReason::kCancelled);
-  EXPECT_EQ((answers_[{1, 1}].finish), FinishReason::kCancelled);
-  EXPECT_EQ(engine_->Stats().waiting, 0);
-}
-
-// The thread is held after the first grammar, so that the others wait.
-TEST(GrammarServiceTest, GrammarsThatWaitAreBounded) {
-  const Tokenizer tokenizer = Tokenizer::FromJson(Dump(SmallTokenizer()), "").value();
-  std::binary_semaphore is_held(0), go_on(0);
-  bool is_first = true;
-  GrammarService service(&tokenizer, tokenizer.vocab_size(), [&] {
-    if (std::exchange(is_first, false)) {
-      is_held.release();
-      go_on.acquire();
-    }
-  });
-  ASSERT_TRUE(service.Start({GrammarSyntax::kRegex, "first"}));
-  is_held.acquire();
-  for (int i = 0; i < 64; ++i)
-    EXPECT_TRUE(service.Start({GrammarSyntax::kRegex, "a" + std::to_string(i)})) << i;
-  const auto refused = service.Start({GrammarSyntax::kRegex, "last"});
-  go_on.release();
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::kExhausted);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ struct RequestState {
   Request request;                               // tokens and salt are in the sequences
   std::vector<int32_t> stop_token_ids;           // that end an output
   std::vector<std::unique_ptr<Output>> outputs;  // by choice; at first only choice 0
-  std::shared_ptr<const GrammarJob> grammar;     // of request.grammar; null: none
+  std::shared_ptr<GrammarJob> grammar;           // of request.grammar; null: none
 
   std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point admitted;  // to its first step

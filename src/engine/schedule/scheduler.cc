@@ -77,7 +77,8 @@ void Scheduler::PlanDecodes(StepPlan& plan) {
   // A copy: preemption takes sequences out of running_.
   const std::vector<Sequence*> in_order(running_.begin(), running_.end());
   for (Sequence* s : in_order) {
-    if (s->state != SequenceState::kRunning || s->remain_len() != 1 || Room(plan) == 0) continue;
+    if (s->state != SequenceState::kRunning || s->remain_len() != 1 || s->held || Room(plan) == 0)
+      continue;
     if (TakePage(*s, plan)) AddStep(*s, 1, plan);
   }
 }
@@ -330,7 +331,7 @@ void Scheduler::DropLock(Sequence& s) {
 void Scheduler::Advance(const StepPlan& plan) {
   for (const SequenceStep& step : plan.steps) {
     Sequence& s = *step.sequence;
-    s.cached_len = step.chunk.total_len() - step.drafts;
+    s.cached_len = step.chunk.total_len() - step.drafts - (step.repeats ? 1 : 0);
     Offer(s);
   }
 }

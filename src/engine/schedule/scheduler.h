@@ -57,6 +57,7 @@ struct SequenceStep {
   SequenceChunk chunk;   // query_start is left to the batch
   bool samples = false;  // the chunk holds the last token: the next one can be sampled
   int64_t drafts = 0;    // the chunk ends with so many drafts
+  bool repeats = false;  // its last token is to be computed again, as nothing could be sampled yet
 };
 
 // A page of a loading sequence's prefix.

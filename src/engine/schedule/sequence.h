@@ -39,6 +39,7 @@ struct Sequence {
   std::vector<int32_t> drafts;  // guesses of the tokens after those, to be computed along with the
                                 // last one; what is in the cache for them is no part of cached_len
   Output* output = nullptr;     // that it is part of; null in a simulation
+  bool held = false;            // sits out while only its last token is left to compute
   // The scheduler's own from here on.
   int64_t prompt_len = 0;
   SequenceState state = SequenceState::kWaiting;

@@ -51,6 +51,11 @@ void DropFirst(DraftRows& rows, int64_t count) {
   rows.count -= count;
 }
 
+void DropLast(DraftRows& rows, int64_t count) {
+  rows.hidden.resize(First(rows, rows.count - count).size());
+  rows.count -= count;
+}
+
 }  // namespace
 
 int64_t MtpDrafter::KnownEnd(const Output& output) const {
@@ -64,8 +69,11 @@ void MtpDrafter::Computed(const StepPlan& plan, const TensorView& h) {
   for (const SequenceStep& step : plan.steps) {
     Output& output = *step.sequence->output;
     DraftRows& rows = output.draft_rows;
-    // It has just been admitted, perhaps again.
-    if (EndOf(rows) != step.chunk.cached_len) rows = {.begin = step.chunk.cached_len};
+    const int64_t known = step.chunk.cached_len - rows.begin;
+    if (known >= 0 && known < rows.count)
+      DropLast(rows, rows.count - known);  // it computes tokens again
+    else if (EndOf(rows) != step.chunk.cached_len)
+      rows = {.begin = step.chunk.cached_len};  // it has just been admitted, perhaps again
     const int64_t certain = step.chunk.count - step.drafts;
     Keep(rows, all.Slice(0, row, row + certain));
     row += step.chunk.count;

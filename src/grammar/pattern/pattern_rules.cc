@@ -14,18 +14,19 @@
 namespace latte {
 namespace {
 
-// Bounds of the automaton of one pattern, and of the one of several.
 constexpr size_t kMostPlaces = 4'000;
 constexpr size_t kMostStates = 512;
-constexpr size_t kMostStatesOfOne = 128;
 constexpr int64_t kMostWork = 4'000'000;  // comparisons of a character with an edge
+constexpr int64_t kWorkPerPlace = 8;
 
 using Places = std::vector<int32_t>;  // sorted
 
 tl::unexpected<Error> TooManyStates() {
-  return Unsupported(fmt::format(
-      "constraints of a text cannot be enforced together where that takes more than {} states",
-      kMostStates));
+  return Unsupported(
+      fmt::format("a text whose constraints take more than {} states cannot be enforced; lower the "
+                  "counts, or leave "
+                  "a constraint out",
+                  kMostStates));
 }
 
 // A pattern as a nondeterministic automaton. Places are steps in it.
@@ -183,6 +184,7 @@ SetAutomaton::Moves SetAutomaton::From(const State& state, int64_t* work) const 
       for (const auto& [chars, to] : moves[i])
         if (chars->Contains(*cut)) next[i].push_back(to);
       next[i] = parts_[i].Closed(std::move(next[i]));
+      *work += kWorkPerPlace * std::ssize(next[i]);
     }
     if (!IsDead(next)) found[next].Add(CharRange{*cut, *std::next(cut) - 1});
   }
@@ -192,24 +194,17 @@ SetAutomaton::Moves SetAutomaton::From(const State& state, int64_t* work) const 
   return out;
 }
 
-// The reachable states of a set, numbered, and what they lead to.
-struct StateTable {
-  struct Row {
-    bool ends = false;
-    std::vector<std::pair<CharSet, size_t>> moves;
-  };
-  std::vector<Row> rows;
-  std::vector<bool> useful;  // leads to an end
-};
+}  // namespace
 
-Result<StateTable> TableOf(const SetAutomaton& automaton, size_t most) {
+Result<StateTable> StatesOf(const PatternSet& set) {
+  LATTE_ASSIGN_OR_RETURN(const SetAutomaton automaton, SetAutomaton::Of(set));
   StateTable out;
   std::map<SetAutomaton::State, size_t> numbers = {{automaton.Begin(), 0}};
   std::vector<SetAutomaton::State> states = {automaton.Begin()};
   std::vector<std::vector<size_t>> before(1);
   int64_t work = 0;
   for (size_t i = 0; i < states.size(); ++i) {
-    if (states.size() > most || work > kMostWork) return TooManyStates();
+    if (states.size() > kMostStates || work > kMostWork) return TooManyStates();
     StateTable::Row row{.ends = automaton.Ends(states[i])};
     for (auto& [chars, next] : automaton.From(states[i], &work)) {
       const auto [known, is_new] = numbers.emplace(next, states.size());
@@ -236,24 +231,6 @@ Result<StateTable> TableOf(const SetAutomaton& automaton, size_t most) {
   return out;
 }
 
-}  // namespace
-
-RuleExpression PatternRule(const Pattern& pattern) {
-  if (pattern.kind == Pattern::Kind::kChars) return JsonCharRule(pattern.chars);
-  std::vector<std::string> parts;
-  for (const Pattern& part : pattern.parts) {
-    RuleExpression rule = PatternRule(part);
-    if (rule)
-      parts.push_back(*std::move(rule));
-    else if (pattern.kind == Pattern::Kind::kSequence)
-      return std::nullopt;
-  }
-  if (pattern.kind == Pattern::Kind::kSequence) return SequenceRule(parts);
-  if (pattern.kind == Pattern::Kind::kChoice) return ChoiceRule(parts);
-  if (parts.empty()) return pattern.least == 0 ? RuleExpression("\"\"") : std::nullopt;
-  return RepeatRule(parts.front(), pattern.least, pattern.most);
-}
-
 Result<bool> IsInSet(const PatternSet& set, std::string_view utf8) {
   LATTE_ASSIGN_OR_RETURN(const SetAutomaton automaton, SetAutomaton::Of(set));
   SetAutomaton::State state = automaton.Begin();
@@ -269,33 +246,6 @@ Result<bool> IsInSet(const PatternSet& set, std::string_view utf8) {
     state = move->second;
   }
   return automaton.Ends(state);
-}
-
-// A rule for every state: xgrammar finds the tokens that may follow much faster than in repetitions
-// and choices.
-Result<RuleExpression> JsonStringRule(const PatternSet& set, RuleSet* rules) {
-  const std::string quote = LiteralRule("\"");
-  const bool is_one = set.none_of.empty() && set.all_of.size() == 1;
-  const auto automaton = SetAutomaton::Of(set);
-  const auto table = automaton ? TableOf(*automaton, is_one ? kMostStatesOfOne : kMostStates)
-                               : tl::unexpected(automaton.error());
-  if (!table && is_one) {
-    const RuleExpression text = PatternRule(set.all_of.front());
-    return text ? RuleExpression(SequenceRule({quote, *text, quote})) : std::nullopt;
-  }
-  if (!table) return tl::unexpected(table.error());
-  if (!table->useful.front()) return RuleExpression();
-  std::vector<std::string> names;
-  for (const bool useful : table->useful) names.push_back(useful ? rules->NewName("text") : "");
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (!table->useful[i]) continue;
-    std::vector<std::string> ways;
-    if (table->rows[i].ends) ways.push_back(quote);
-    for (const auto& [chars, next] : table->rows[i].moves)
-      if (table->useful[next]) ways.push_back(*JsonCharRule(chars) + " " + names[next]);
-    rules->Define(names[i], *ChoiceRule(ways));
-  }
-  return RuleExpression(SequenceRule({quote, names.front()}));
 }
 
 }  // namespace latte

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/grammar/pattern/rule_price.h"
 #include "src/text/unicode/unicode.h"
 
 namespace latte {
@@ -40,12 +41,31 @@ std::string ClassOf(const CharSet& chars) {
   return out + "]";
 }
 
-// The part of an escape after its backslash.
-std::string EscapeOf(char32_t c) {
-  if (c == kQuote || c == kBackslash) return {static_cast<char>(c)};
-  for (const auto& [control, letter] : kShortEscapes)
-    if (c == control) return {letter};
-  return fmt::format("u{:04x}", static_cast<uint32_t>(c));
+// The part of an escape after its backslash: one letter, or u00 and two digits.
+RuleExpression EscapeRule(const CharSet& chars) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  CharSet letters;
+  std::array<CharSet, 8> last_digits;  // for each first one
+  for (const CharRange& range : chars.ranges())
+    for (char32_t c = range.first; c <= range.last; ++c) {
+      const auto known = std::ranges::find(kShortEscapes, c, &std::pair<char32_t, char>::first);
+      const bool itself = c == kQuote || c == kBackslash;
+      const auto digit = static_cast<char32_t>(kDigits[c % 16]);
+      if (itself || known != kShortEscapes.end())
+        letters.Add(itself ? CharRange{c, c}
+                           : CharRange{static_cast<char32_t>(known->second),
+                                       static_cast<char32_t>(known->second)});
+      else
+        last_digits.at(c / 16).Add(CharRange{digit, digit});
+    }
+  std::vector<std::string> ways;
+  if (!letters.empty()) ways.push_back(ClassOf(letters));
+  std::vector<std::string> digits;
+  for (size_t i = 0; i < last_digits.size(); ++i)
+    if (!last_digits[i].empty())
+      digits.push_back(fmt::format("\"{}\" {}", i, ClassOf(last_digits[i])));
+  if (const RuleExpression two = ChoiceRule(digits)) ways.push_back("\"u00\" " + *two);
+  return ChoiceRule(ways);
 }
 
 }  // namespace
@@ -63,18 +83,20 @@ std::string LiteralRule(std::string_view text) {
   return out + "\"";
 }
 
-RuleExpression JsonCharRule(const CharSet& chars) {
+std::vector<std::string> JsonCharChoices(const CharSet& chars) {
   const CharSet escaped = {{0, kFirstRaw - 1}, {kQuote, kQuote}, {kBackslash, kBackslash}};
   const CharSet raw = chars.And(escaped.Complement());
   std::vector<std::string> parts;
   if (!raw.empty()) parts.push_back(ClassOf(raw));
-  std::vector<std::string> escapes;
-  const CharSet needed = chars.And(escaped);
-  for (const CharRange& range : needed.ranges())
-    for (char32_t c = range.first; c <= range.last; ++c)
-      escapes.push_back(LiteralRule(EscapeOf(c)));
-  if (const RuleExpression escape = ChoiceRule(escapes)) parts.push_back("\"\\\\\" " + *escape);
-  return ChoiceRule(parts);
+  if (const RuleExpression escape = EscapeRule(chars.And(escaped)))
+    parts.push_back("\"\\\\\" " + *escape);
+  return parts;
+}
+
+RuleExpression JsonCharRule(const CharSet& chars) { return ChoiceRule(JsonCharChoices(chars)); }
+
+RuleExpression PlainCharRule(const CharSet& chars) {
+  return chars.empty() ? std::nullopt : RuleExpression(ClassOf(chars));
 }
 
 std::string SequenceRule(const std::vector<std::string>& parts) {
@@ -114,11 +136,22 @@ std::string RuleSet::NewName(std::string_view prefix) {
 
 void RuleSet::Define(const std::string& name, std::string_view body) {
   text_ += fmt::format("{} ::= {}\n", name, body);
+  price_ += PriceOfRules(body);
 }
 
 std::string RuleSet::Add(std::string_view prefix, std::string_view body) {
   std::string name = NewName(prefix);
   Define(name, body);
+  return name;
+}
+
+std::string RuleSet::AddUpTo(int64_t most, const std::vector<std::string>& choices) {
+  const std::string more = NewName("more");
+  std::string body = "\"\"";
+  for (const std::string& choice : choices) body += fmt::format(" | {} {}", choice, more);
+  Define(more, body);
+  std::string name = NewName("up_to");
+  Define(fmt::format("{}[max_chars={}]", name, most), more);
   return name;
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/grammar/pattern/rule_price.h"
 #include "src/grammar/schema/number_rules.h"
 
 namespace latte {
@@ -44,11 +45,10 @@ const std::array<NamedJsonRule, 9>& AllJsonRules() {
   return rules;
 }
 
-// A rule for every number of characters that are left, shared by all strings: xgrammar finds the
-// tokens that may follow much faster than in repetitions. Longer strings are made of blocks, and
-// bounds above kMostExact are rounded down to blocks.
-constexpr int64_t kBlockChars = 128;
-constexpr int64_t kMostExact = 1024;
+// A rule for every number of characters that are left, shared by all strings, if they are few: a mask of
+// all tokens is computed for each. More characters than that are counted (RuleSet::AddUpTo) where
+// they may be absent, and written in blocks where they may not.
+constexpr int64_t kMostExact = 32;
 
 }  // namespace
 
@@ -63,7 +63,7 @@ std::string JsonRules::Use(JsonRule rule) {
 }
 
 std::string JsonRules::Bounded(const std::string& name, const std::string& body) {
-  bounded_.emplace(name, body);
+  if (bounded_.emplace(name, body).second) price_ += PriceOfRules(body);
   return name;
 }
 
@@ -74,17 +74,15 @@ std::string JsonRules::OneMore(const std::string& rest) {
 
 // The rest of a string of at most so many characters, with its last quote.
 std::string JsonRules::AtMost(int64_t most) {
-  if (most > kMostExact) {
-    const std::string block = Exactly(kBlockChars);
-    return fmt::format("({}){{0, {}}} {}", block, most / kBlockChars - 1, AtMost(kBlockChars));
-  }
   const auto name = [](int64_t n) { return fmt::format("json_up_to_{}", n); };
+  if (most > kMostExact) {
+    Bounded("json_more", fmt::format(R"("" | {})", OneMore("json_more")));
+    Bounded(fmt::format("{}[max_chars={}]", name(most), most), "json_more");
+    return name(most) + R"( "\"")";
+  }
   Bounded(name(0), R"("\"")");
-  for (int64_t n = 1; n <= std::min(most, kBlockChars); ++n)
+  for (int64_t n = 1; n <= most; ++n)
     Bounded(name(n), fmt::format(R"("\"" | {})", OneMore(name(n - 1))));
-  for (int64_t n = (most - 1) % kBlockChars + 1 + kBlockChars; n <= most; n += kBlockChars)
-    Bounded(name(n), fmt::format("{} | {} {}", name(kBlockChars), Exactly(kBlockChars),
-                                 name(n - kBlockChars)));
   return name(most);
 }
 
@@ -99,10 +97,10 @@ std::string JsonRules::Exactly(int64_t count) {
 std::string JsonRules::After(int64_t least, int64_t most) {
   std::string out = most < 0 ? Use(JsonRule::kText) : AtMost(most);
   const std::string end = most < 0 ? "any" : fmt::format("{}", most);
-  for (int64_t n = 1; n <= least % kBlockChars; ++n)
+  for (int64_t n = 1; n <= least % kMostExact; ++n)
     out = Bounded(fmt::format("json_{}_then_{}", n, end), OneMore(out));
-  if (least >= kBlockChars)
-    out = fmt::format("({}){{{}}} {}", Exactly(kBlockChars), least / kBlockChars, out);
+  if (least >= kMostExact)
+    out = fmt::format("({}){{{}}} {}", Exactly(kMostExact), least / kMostExact, out);
   return out;
 }
 

@@ -28,9 +28,10 @@ class JsonRules {
   // The name of the rule. Values have no space around them.
   std::string Use(JsonRule rule);
   // Strings of least to most characters; most < 0: no bound. A character is one whether it is
-  // escaped or not.
+  // escaped or not, but where more than 32 may be absent: there an escape counts as it is written.
   std::string UseString(int64_t least, int64_t most);
   std::string Text() const;
+  int64_t price() const { return price_ / 1000; }  // of the strings with bounds, as kMostRulePrice
 
  private:
   std::string AtMost(int64_t most);
@@ -40,6 +41,7 @@ class JsonRules {
   std::string Bounded(const std::string& name, const std::string& body);
 
   std::array<bool, 9> used_{};
+  int64_t price_ = 0;                           // in thousandths
   std::map<std::string, std::string> bounded_;  // rules of strings with bounds
 };
 

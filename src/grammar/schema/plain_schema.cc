@@ -13,6 +13,8 @@ namespace latte {
 namespace {
 
 constexpr int64_t kMostCount = 100'000;
+constexpr size_t kMostMembersOfSchema = 2'000;     // each is compared with the others
+constexpr size_t kMostPatternsOfMembers = 20'000;  // members, each compared with all patterns
 
 constexpr std::array<std::pair<std::string_view, uint8_t>, 7> kTypeNames = {{
     {"null", kNullType},
@@ -81,6 +83,7 @@ class PlainReader {
   Status ReadTexts();
   Status ReadArrays();
   Status ReadObjects();
+  Status CheckMembers() const;
   Status ReadCounts(const char* least, const char* most, CountRange* out);
   Status ReadSchema(const char* key, std::optional<JsonOut>* out);
   Status ReadNamed(const char* key, PlainSchema::Named* out);
@@ -246,6 +249,19 @@ Status PlainReader::ReadNamed(const char* key, PlainSchema::Named* out) {
   return {};
 }
 
+Status PlainReader::CheckMembers() const {
+  const size_t members = std::max(out_.properties.size(), out_.required.size());
+  if (members > kMostMembersOfSchema)
+    return Unsupported(
+        fmt::format("{}expected an object of at most {} members, found {}; use several objects",
+                    SchemaPlace(out_.path), kMostMembersOfSchema, members));
+  if ((members + 1) * out_.pattern_properties.size() > kMostPatternsOfMembers)
+    return Cannot("patternProperties", fmt::format(": expected at most {} for {} members, found {}",
+                                                   kMostPatternsOfMembers / (members + 1), members,
+                                                   out_.pattern_properties.size()));
+  return {};
+}
+
 Status PlainReader::ReadObjects() {
   LATTE_RETURN_IF_ERROR(ReadCounts("minProperties", "maxProperties", &out_.members_count));
   LATTE_RETURN_IF_ERROR(ReadNamed("properties", &out_.properties));
@@ -255,7 +271,7 @@ Status PlainReader::ReadObjects() {
   LATTE_RETURN_IF_ERROR(ReadSchema("propertyNames", &names));
   if (names) out_.names.push_back(*std::move(names));
   const JsonOut* required = Find("required");
-  if (required == nullptr) return {};
+  if (required == nullptr) return CheckMembers();
   if (!required->is_array()) return Wrong("required", "an array of names");
   std::set<std::string> known;
   for (const JsonOut& name : *required) {
@@ -263,7 +279,7 @@ Status PlainReader::ReadObjects() {
     if (known.insert(name.get<std::string>()).second)
       out_.required.push_back(name.get<std::string>());
   }
-  return {};
+  return CheckMembers();
 }
 
 }  // namespace

@@ -15,7 +15,9 @@ namespace {
 constexpr size_t kLongExpression = 160;
 constexpr size_t kMostMemberStates = 10'000;
 constexpr size_t kMostNameChars = 64;
-constexpr size_t kMostNamePrefixes = 64;
+constexpr size_t kMostNamePrefixes = 12;  // a mask of all tokens is computed for each
+// Of a pair of members that may both be left out: 12 µs.
+constexpr int64_t kPairsPerPrice = 80;
 
 // The first characters of a name, at most so many.
 std::string PrefixOf(std::string_view name, size_t length) {
@@ -65,6 +67,9 @@ Result<Pattern> NamePattern(const PlainSchema& schema, const std::string& regex,
                             out.error().message));
   return out;
 }
+
+// A member that may be left out is a way to go on for all such members before it.
+int64_t PriceOfOptionals(int64_t optional) { return optional * optional / 2 / kPairsPerPrice; }
 
 }  // namespace
 
@@ -226,8 +231,12 @@ Status SchemaWriter::AddOther(PatternSet names, const JsonOut& value, const std:
   if (!rule) return {};
   std::string name = json_.Use(JsonRule::kString);
   if (!names.all_of.empty() || !names.none_of.empty()) {
+    const bool excludes = !names.none_of.empty();
     if (names.all_of.empty()) names.all_of.push_back(Pattern::AnyText());
     const auto text = JsonStringRule(names, &rules_);
+    if (!text && !excludes)
+      return Fail(text.error().code, fmt::format("{}the names of members: {}", SchemaPlace(path),
+                                                 text.error().message));
     if (!text || !*text) return {};  // too many names to exclude: such members may be left out
     name = **text;
   }
@@ -289,6 +298,8 @@ Result<RuleExpression> SchemaWriter::Object(const PlainSchema& schema) {
   LATTE_RETURN_IF_ERROR(AddNamed(schema, &parts));
   LATTE_RETURN_IF_ERROR(AddOthers(schema, &parts));
   if (parts.nothing) return RuleExpression();
+  rules_.Charge(PriceOfOptionals(
+      std::ranges::count_if(parts.members, [](const Member& member) { return !member.required; })));
   const auto named = static_cast<int64_t>(parts.members.size());
   if (count.least > named + 1 && !parts.others.empty())
     return Unsupported(

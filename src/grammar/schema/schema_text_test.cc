@@ -77,11 +77,7 @@ TEST_F(SchemaTextTest, EscapesCountAsOneCharacter) {
 }
 
 TEST_F(SchemaTextTest, LongStrings) {
-  const auto text = [](size_t length) {
-    std::string out = "\"";
-    for (size_t i = 0; i < length; ++i) out += i % 7 == 0 ? "\\n" : "a";
-    return out + "\"";
-  };
+  const auto text = [](size_t length) { return "\"" + std::string(length, 'a') + "\""; };
   Check({{R"({"type": "string", "maxLength": 300})",
           {text(0), text(128), text(129), text(300)},
           {text(301), text(400)}},
@@ -94,7 +90,28 @@ TEST_F(SchemaTextTest, LongStrings) {
          {R"({"type": "string", "minLength": 128, "maxLength": 128})",
           {text(128)},
           {text(127), text(129)}},
-         {R"({"type": "string", "maxLength": 5000})", {text(0), text(4900)}, {text(5001)}}});
+         {R"({"type": "string", "maxLength": 5000})", {text(0), text(5000)}, {text(5001)}},
+         {R"({"type": "string", "pattern": "^[a-z]{1,500}$"})",
+          {text(1), text(500)},
+          {text(0), text(501)}},
+         {R"({"type": "string", "pattern": "^[A-Z]{2}-.{0,100}$"})",
+          {"\"AB-\"", "\"AB-" + std::string(100, 'x') + "\""},
+          {"\"AB\"", "\"AB-" + std::string(101, 'x') + "\""}}});
+}
+
+// So that no value is longer than maxLength, whatever an escape counts.
+TEST_F(SchemaTextTest, EscapesInLongStringsCountAsTheyAreWritten) {
+  const auto text = [](size_t plain, const std::string& escape, size_t escapes) {
+    std::string out = "\"" + std::string(plain, 'a');
+    for (size_t i = 0; i < escapes; ++i) out += escape;
+    return out + "\"";
+  };
+  Check({{R"({"type": "string", "maxLength": 40})",
+          {text(38, "\\n", 1), text(0, "\\n", 20), text(34, "\\u00e4", 1), "\"äöü\""},
+          {text(40, "\\n", 1), text(0, "\\n", 41), text(40, "\\u00e4", 1), text(41, "", 0)}},
+         {R"({"type": "string", "minLength": 40})",
+          {text(39, "\\n", 1), text(0, "\\u00e4", 40)},
+          {text(37, "\\n", 2), text(0, "\\n", 39)}}});
 }
 
 TEST_F(SchemaTextTest, SeveralConstraintsHoldTogether) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/grammar/pattern/rule_price.h"
 #include "src/grammar/schema/schema_keywords.h"
 #include "src/grammar/schema/schema_rules.h"
 
@@ -13,8 +14,6 @@ namespace latte {
 namespace {
 
 constexpr size_t kMostReferences = 1'000;  // that lead to one another
-constexpr size_t kMostSchemas = 20'000;
-constexpr size_t kMostRuleBytes = 2 << 20;
 constexpr int64_t kMostFactor = 1'000'000'000;
 
 const JsonOut* MemberOf(const JsonOut& schema, const char* key) {
@@ -45,8 +44,33 @@ Result<std::string> SchemaWriter::Write(const JsonOut& schema) {
       return Unsupported(SchemaPlace(waiting_.front().path) +
                          "a part of a deep schema that no value matches cannot be enforced");
     rules_.Define(known_[Dump(waiting_.front().schema)].rule, *body);
+    LATTE_RETURN_IF_ERROR(CheckPrice(waiting_.front().path, 0));
   }
-  return rules_.Text(*root) + json_.Text();
+  std::string rules = rules_.Text(*root) + json_.Text();
+  LATTE_RETURN_IF_ERROR(CheckEnds(rules));
+  return rules;
+}
+
+Status SchemaWriter::CheckPrice(const std::string& path, int64_t before) const {
+  if (price() <= kMostRulePrice) return {};
+  return Unsupported(
+      fmt::format("{}expected a schema of a price of at most {}, found {} with this part, {} of "
+                  "them for it; use "
+                  "fewer or simpler parts, and lower the lengths and the counts in patterns",
+                  SchemaPlace(path), kMostRulePrice, price(), price() - before));
+}
+
+Status SchemaWriter::CheckEnds(const std::string& rules) const {
+  const auto shapes = ShapesOf(rules);
+  for (const auto& [schema, known] : known_) {
+    const auto shape = shapes.find(known.rule);
+    if (known.nothing || shape == shapes.end() || shape->second.ends) continue;
+    return InvalidArgument(
+        SchemaPlace(known.path) +
+        "a schema that demands itself inside of itself has no end; no value matches it, so let the "
+        "member or item that leads back be absent");
+  }
+  return {};
 }
 
 RuleExpression SchemaWriter::Nothing(const std::string& path, std::string_view cause) {
@@ -84,10 +108,10 @@ Result<RuleExpression> SchemaWriter::Value(const JsonOut& given, const std::stri
     known.used = true;
     return RuleExpression(known.rule);
   }
-  if (known_.size() > kMostSchemas || rules_.size() > kMostRuleBytes)
-    return Unsupported("grammar: a schema that takes so many rules cannot be enforced");
   known.rule = rules_.NewName("value");
+  known.path = path;
   known.level = level_;
+  const int64_t before = price();
   if (!stack_.Left()) {  // later, with less on the stack
     known.done = true;
     waiting_.push_back({*schema, path});
@@ -101,6 +125,7 @@ Result<RuleExpression> SchemaWriter::Value(const JsonOut& given, const std::stri
                        "a schema that contains itself, and that no value matches");
   if (!body) return RuleExpression();
   rules_.Define(known.rule, *body);
+  LATTE_RETURN_IF_ERROR(CheckPrice(path, before));
   return RuleExpression(known.rule);
 }
 

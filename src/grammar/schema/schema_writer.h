@@ -33,6 +33,7 @@ class SchemaWriter {
   // A rule of a schema that was met; equal schemas share one.
   struct Known {
     std::string rule;
+    std::string path;
     bool done = false;
     bool nothing = false;  // no value matches
     bool used = false;     // by a schema inside of it
@@ -77,6 +78,11 @@ class SchemaWriter {
   RuleExpression Members(const ObjectParts& parts, CountRange count);
   RuleExpression OtherMembers(const ObjectParts& parts, int64_t written, CountRange count);
   std::string Short(std::string expression);
+  // Errors: kUnsupported for rules that cost too much, with the part that is written now.
+  [[nodiscard]] Status CheckPrice(const std::string& path, int64_t before) const;
+  int64_t price() const { return rules_.price() + json_.price(); }
+  // Errors: kInvalidArgument for a schema that demands itself in itself, for ever.
+  [[nodiscard]] Status CheckEnds(const std::string& rules) const;
   // That no value matches; the first cause is reported if the whole schema matches nothing.
   RuleExpression Nothing(const std::string& path, std::string_view cause);
 
