@@ -57,7 +57,7 @@ struct OpenAiRules {
   // Of an answer that is not streamed, and of the log-probabilities of a prompt.
   int64_t max_answer_bytes = int64_t{256} << 20;
   int64_t max_model_len = 0;  // tokens of prompt and answer; longer texts are not tokenised. 0: any
-  std::span<const std::string_view> other_fields = {};  // of the body that somebody else reads
+  std::span<const std::string_view> other_fields = {};  // of the body that the caller reads
   int min_priority = 0;                                 // lower ones count as this one
 };
 

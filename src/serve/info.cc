@@ -120,7 +120,7 @@ Result<std::vector<int32_t>> ReadDetokenize(std::string_view body, const OpenAiM
 
 constexpr std::string_view kNoStrings = "null}";
 
-// Of the two lists of /tokenize.
+// The bytes of the two lists of /tokenize.
 int64_t TokensBytes(const Tokenized& found, const Tokenizer& tokenizer) {
   int64_t bytes = 0;
   std::string text;

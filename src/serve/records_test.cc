@@ -321,8 +321,9 @@ TEST_P(RecordsOfClients, ThatLeaveBeforeTheyAreParsed) {
     SleepUntil([&] { return baseline.Left("parsing") == i; });
   }
   EXPECT_GT(Gauges(server).at("latte:body_bytes"), 0);
-  for (const char* path : {"/v1/completions", "/tokenize"})
-    EXPECT_EQ(Answer(server, Post(path, R"({"prompt": "a"})")).status, 429);
+  EXPECT_EQ(Answer(server, Post("/v1/completions", R"({"prompt": "a"})")).status, 429);
+  EXPECT_EQ(Answer(server, Post("/tokenize", R"({"prompt": "a"})")).status, 200)
+      << "texts that are only tokenised wait for a thread of their own";
   EXPECT_EQ(baseline.Left("generations"), 3);
   if (GetParam() == Leaving::kHalfClose) parsed.Open();  // they wait for their answers
   for (RawClient& client : clients) Leave(&client, GetParam());

@@ -358,7 +358,7 @@ Status Server::Run() {
 
 Status Serve(const ServeParts& parts) {
   // Large blocks go back to the system when they are freed. By default, malloc keeps blocks of up
-  // to 32 MiB for the thread that freed them, and a large request leaves that much to nobody.
+  // to 32 MiB for the thread that freed them, and a large request keeps that much from all others.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   LATTE_RETURN_IF_ERROR(parts.options.Validate());
   LATTE_ASSIGN_OR_RETURN(Access access, Access::Create(parts.options));

@@ -15,7 +15,7 @@
 
 namespace latte {
 
-// What a worker does, and what follows on the thread that asked for it.
+// Work for a worker, and what follows on the thread that asked for it.
 struct WorkerJob {
   size_t bytes = 0;                   // of the body; see kLargeBody
   std::function<void()> run;          // on a worker, which destroys it
@@ -41,7 +41,7 @@ class Workers {
   // nullopt: too much waits already.
   [[nodiscard]] std::optional<Ticket> Post(WorkerJob job);
 
-  // Nobody wants the result any more: a job that waits is freed, and `ended` is not called. On the
+  // The result is not wanted any more: a job that waits is freed, and `ended` is not called. On the
   // thread of Deliver only.
   void Drop(Ticket ticket);
 

@@ -289,7 +289,7 @@ def safetensors_entries():
     yield weights("F25 unknown dtype, unused tensor", add("unused", {**UNUSED, "dtype": "F7"}), "unused", "F7")
     yield weights("F26 integers", entry(NORM, shape=[56], dtype="I32"), NORM, "I32")
     yield weights("F30 a name of a megabyte", add("x" * (1 << 20), UNUSED), "xxx…")
-    yield weights("F30 a name of control characters", add("a\n\0b\u007f", UNUSED), "a\\x0a\\x00b\\x7f")
+    yield weights("F30 a name of control characters", add("a\n\0b\u007f", UNUSED), "a\\x0a\\x00b\\u007f")
     yield weights("F30 a name like a path", add("../../etc/passwd", UNUSED), "../../etc/passwd")
     yield weights("F31 elements without end", header_text('{"a":[' + "0," * 2_000_000 + "0]}"), "2000000")
     yield weights("extra tensor", add("model.layers.0.surprise", UNUSED), "surprise")

@@ -84,7 +84,7 @@ WRONG_KEYS = [
 ]
 RIGHT_KEYS = [BEARER, f"authorization: bearer {KEY}\r\n", f"X-Api-Key: {KEY}\r\n", f"api-key: {KEY}\r\n"]
 
-FOREIGN_HOSTS = ["evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.evil.example", "evil.example#localhost", "localhost@evil.example",
+FOREIGN_HOSTS = ["evil.example", "evil.example:8000", "localhost.evil.example", "[::1].evil", "127.0.0.1.evil.example", "evil.example#localhost", "localhost@evil.example",
                  "localhost:80@evil.example", "[::1", "0.0.0.0", "128.0.0.1", "[::2]", "localhost.", "localhost evil", "localhost,evil",
                  "xn--localhost-", "127.0.0.1x"]
 FOREIGN_ORIGINS = ["http://evil.example", "https://localhost.", "http://localhost:1", "http://localhost.evil.example", "null", "x", "file://",
