@@ -24,7 +24,7 @@ run_target() {
   findings="build/fuzz/findings/$target"
   mkdir -p "$corpus" "$findings"
   log="build/fuzz/$target.log"
-  "build/fuzz/fuzz_$target" -max_total_time="$seconds" -rss_limit_mb=2048 -malloc_limit_mb="$memory" -timeout=20 -max_len=8192 \
+  "build/fuzz/fuzz_$target" -max_total_time="$seconds" -rss_limit_mb=2048 -malloc_limit_mb="$memory" -timeout=60 -max_len=8192 \
     ${dictionary:+-dict="fuzz/dict/$dictionary.dict"} -artifact_prefix="$findings/" -print_final_stats=1 \
     "$corpus" "fuzz/corpus/$target" >"$log" 2>&1
   echo "$?" >"build/fuzz/$target.status"
