@@ -165,7 +165,7 @@ void Answer(OpenAiRequest request, bool stream, size_t repeated, ByteSource choo
   } else if (stream) {
     CheckStream(sse, most, reply.endpoint == OpenAiEndpoint::kResponses);
   } else if (!running.error()) {
-    const std::string body = Dump(running.Body());
+    const std::string body = running.Body();
     Require(body.size() <= most, "an answer is bounded by its events");
     Require(Json::Parse(body, "answer").has_value(), "an answer is JSON");
   }

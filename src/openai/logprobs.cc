@@ -174,8 +174,14 @@ void AppendPromptLogprobs(std::span<const TokenLogprobs> prompt, int top,
       *out += '}';
     };
     add(token.chosen);
-    for (const TokenLogprob& other : Likeliest(token, top))
-      if (other.token != token.chosen.token) add(other);
+    const std::span<const TokenLogprob> others = Likeliest(token, top);
+    for (size_t i = 0; i < others.size(); ++i) {
+      // A member stands once.
+      const auto same = [&](const TokenLogprob& one) { return one.token == others[i].token; };
+      if (!same(token.chosen) &&
+          std::none_of(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(i), same))
+        add(others[i]);
+    }
     *out += '}';
   }
   *out += ']';

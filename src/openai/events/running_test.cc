@@ -350,6 +350,13 @@ TEST(OpenAiRunning, AStreamIsLimitedOnlyInWhatComesAtOnce) {
   EXPECT_EQ(Chunks(sse).back(), "[DONE]");
 }
 
+TEST(OpenAiRunning, ATokenThatIsListedTwiceIsOneMember) {
+  const std::vector<TokenLogprobs> tokens = {{{7, -1}, {{7, -1}, {8, -2}, {8, -2}, {9, -3}}}};
+  std::string out;
+  AppendPromptLogprobs(tokens, 4, Tiny().tokenizer, &out);
+  EXPECT_EQ(Json::Parse(out, "list").value().At(1).size(), 3) << out;
+}
+
 TEST(OpenAiRunning, TheLimitIsNotPassedUnnoticed) {
   const int vocabulary = Tiny().tokenizer.vocab_size();
   const std::vector<TokenLogprobs> all(3, *EventWithTop(vocabulary).logprobs);
