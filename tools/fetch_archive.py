@@ -4,7 +4,7 @@ Usage: fetch_archive.py NAME VERSION SHA256[,SHA256…] FOLDER; prints the path 
 
 `pip download` of a source archive runs the archive's build back end to learn its requirements, before anybody has
 compared its hash. Here the bytes are compared first; an archive with another hash is removed. The index is pip's:
-PIP_INDEX_URL, index-url of pip's configuration, or pypi.org; PIP_CERT and the proxies of the environment count. Needs only
+PIP_INDEX_URL, index-url of pip's configuration, or pip's own default; PIP_CERT and the proxies of the environment count. Needs only
 Python's standard library.
 """
 import base64
@@ -21,7 +21,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-DEFAULT_INDEX = "https://pypi.org/simple"
+WHEELS = ("/usr/share/python-wheels", str(pathlib.Path(os.__file__).parent / "ensurepip/_bundled"))  # where pip lies if it is not installed
 MOST_BYTES = 512 << 20  # of an archive or an index page
 SECONDS = 60            # of silence
 
@@ -49,6 +49,18 @@ def configured(key):
             if parser.get(section, key, fallback=""):
                 return parser.get(section, key)
     return ""
+
+
+def default_index():
+    """The index that pip takes when none is configured."""
+    for folder in WHEELS:
+        sys.path += map(str, sorted(pathlib.Path(folder).glob("pip-*.whl")))
+    try:
+        from pip._internal.models.index import PyPI
+    except ImportError:
+        raise FetchFailed("no package index is configured, and pip, which knows the usual one, is missing: set PIP_INDEX_URL, "
+                          "or install python3-venv") from None
+    return PyPI.simple_url
 
 
 class Links(html.parser.HTMLParser):
@@ -91,7 +103,7 @@ def opened(url, accept="*/*"):
 
 def index_page(name):
     """[(file name, address)] of a package."""
-    index = configured("index-url") or DEFAULT_INDEX
+    index = configured("index-url") or default_index()
     folder = index.rstrip("/") + "/" + re.sub(r"[-_.]+", "-", name).lower() + "/"
     with opened(folder, "application/vnd.pypi.simple.v1+json, text/html;q=0.5") as answer:
         text = answer.read(MOST_BYTES).decode()

@@ -15,7 +15,7 @@
 
 namespace latte {
 
-// Work for a worker, and what follows on the thread that asked for it.
+// Work for a worker thread, and the call that follows on the thread of Deliver.
 struct WorkerJob {
   size_t bytes = 0;                   // of the body; see kLargeBody
   std::function<void()> run;          // on a worker, which destroys it
