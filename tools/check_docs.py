@@ -1,17 +1,21 @@
-"""Fails if the documentation names a path that does not exist, a relative link leads nowhere, no page shows a picture, or
-no shelf of docs/README.md lists a page.
+"""Fails if the documentation names what does not exist, a picture has no page, or docs/README.md lacks a page.
 
-Checked: relative Markdown links in every .md file; every path in backquotes that starts with a top-level folder of the
-repository; every line of the tree in ARCHITECTURE.md; every picture in docs/plots and docs/figures;
-every page under docs/ in docs/README.md.
+Checked: relative Markdown links; paths that start with a top-level folder, names of source files and of tests; `A::B` and
+`--flag` (cpp_names.py, doc_flags.py); every line of the tree in ARCHITECTURE.md; every picture in docs/plots and
+docs/figures; every page under docs/ in docs/README.md. Paths and names are also checked in the comments of headers.
+CHANGELOG.md and bench/notebook tell the past: only their links and paths are checked.
 """
 import pathlib
 import re
 import subprocess
 import sys
 
+import cpp_names
+import doc_flags
+
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
-CODE = re.compile(r"`([^`\s]+)`")
+SOURCE_FILE = re.compile(r"(?<![\w./*{}<>-])\w[\w.-]*\.(?:cc|h|py|sh|cmake)(?![\w/-])")
+TEST = re.compile(r"(?<![\w/])\w+_test\b(?!\.)")
 TREE_LINE = re.compile(r"^([│ ]*)[├└]── ([A-Za-z0-9_.{},/-]+)")
 
 
@@ -29,20 +33,43 @@ def expand(path):
     return [p for part in match[1].split(",") for p in expand(path[: match.start()] + part + path[match.end():])]
 
 
-def doc_errors(root, files):
-    tops = {pathlib.Path(f).parts[0] for f in files if "/" in f} - {"build"}
+def link_errors(root, files):
     for name in (f for f in files if f.endswith(".md")):
-        here = (root / name).parent
-        text = (root / name).read_text()
-        prose = re.sub(r"```.*?```", "", text, flags=re.S)
+        prose = re.sub(r"```.*?```", "", (root / name).read_text(), flags=re.S)
         for target in LINK.findall(prose):
-            if "://" not in target and not target.startswith("mailto:") and not (here / target).exists():
+            if "://" not in target and not target.startswith("mailto:") and not ((root / name).parent / target).exists():
                 yield f"{name}: link to {target}, which does not exist"
-        for word in CODE.findall(prose):
-            if "/" in word and pathlib.Path(word).parts[0] in tops and re.fullmatch(r"[\w./{},-]+", word):
-                for path in expand(word.rstrip("/.,")):
-                    if not (root / path).exists():
-                        yield f"{name}: names `{path}`, which does not exist"
+
+
+def lines_of(root, name):
+    """(line, text) of a document, or of the comments of a header."""
+    text = (root / name).read_text()
+    return enumerate(text.splitlines(), 1) if name.endswith(".md") else cpp_names.comments_of(text)
+
+
+def path_errors(root, files):
+    tops = {pathlib.Path(f).parts[0] for f in files if "/" in f} - {"build"}
+    path_in_root = re.compile(rf"(?<![\w./$~{{}}<-])(?:{'|'.join(map(re.escape, sorted(tops)))})/[\w./{{}},-]*\w}}?(?![\w<*-])")
+    for name in (f for f in files if f.endswith((".md", ".h"))):
+        for number, line in lines_of(root, name):
+            for path in (path for word in path_in_root.findall(line) for path in expand(word)):
+                if not (root / path).exists():
+                    yield f"{name}:{number}: names {path}, which does not exist"
+
+
+def file_errors(root, files, documents):
+    """Source files and tests that a document names without their folder. A test is a file, a target, or folder_file."""
+    names = {pathlib.Path(f).name for f in files}
+    stems = [f.rsplit(".", 1)[0].replace("/", "_") for f in files]
+    build = {word for f in files if f.endswith(("CMakeLists.txt", ".cmake")) for word in TEST.findall((root / f).read_text())}
+    for name in documents:
+        for number, line in lines_of(root, name):
+            for file in SOURCE_FILE.findall(line):
+                if file not in names:
+                    yield f"{name}:{number}: names {file}, and there is no such file"
+            for test in TEST.findall(line):
+                if test not in build and not any(f"_{stem}".endswith(f"_{test}") for stem in stems):
+                    yield f"{name}:{number}: names {test}, and there is no such test"
 
 
 def picture_errors(root, files):
@@ -93,8 +120,12 @@ def tree_errors(root):
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
     files = tracked(root)
-    bad = [*doc_errors(root, files), *picture_errors(root, files), *shelf_errors(root, files), *tree_errors(root)]
-    print("\n".join(bad) if bad else "every path and link leads somewhere, every picture has a page, every page a shelf")
+    documents = [f for f in files if f.endswith(".md") and f != "CHANGELOG.md" and not f.startswith("bench/notebook/")]
+    checks = (link_errors, path_errors, picture_errors, shelf_errors)
+    checks_of_documents = (file_errors, cpp_names.errors, doc_flags.errors)
+    bad = [*(line for check in checks for line in check(root, files)),
+           *(line for check in checks_of_documents for line in check(root, files, documents)), *tree_errors(root)]
+    print("\n".join(bad) if bad else "every name, path and link leads somewhere, every picture has a page, every page a shelf")
     return bool(bad)
 
 

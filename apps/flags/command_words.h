@@ -21,7 +21,7 @@ struct CheckedWords {
   bool incomplete = false;               // `command` needs a command after it, and none is there
 };
 
-// "latte run: --x: expected …; see latte run --help". `what` may end with a question.
+// "latte run: --seed: expected …; see latte run --help". `what` may end with a question.
 std::string UsageError(const CommandInfo& command, const std::string& what);
 
 // `words`: of RewriteAliases, the program first. `program` must outlive the result.

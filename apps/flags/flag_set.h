@@ -50,7 +50,7 @@ class FlagSet {
   // The same command; its flags that are added by this handle have the heading `group` in --help.
   FlagSet Group(const std::string& group) const { return FlagSet(command_, group); }
 
-  // A flag "--name" or "-n,--name", or an argument "NAME". `value` must outlive the parsing; it is
+  // A flag "--NAME" or "-n,--NAME", or an argument "NAME". `value` must outlive the parsing; it is
   // left alone when the flag is absent. The last value counts, or every one if T is a list.
   // T: a type that flag_set.cc lists.
   template <class T>

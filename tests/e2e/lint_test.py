@@ -89,8 +89,57 @@ class Lint(unittest.TestCase):
     def test_documents_name_what_exists(self):
         self.write("src/a.h", "")
         self.write("ARCHITECTURE.md", "```text\nlatte/\n├── src/\n├── gone/\n```\n[a](b.md) and `src/none.h`\n")
-        self.refused("check_docs.py", "ARCHITECTURE.md: link to b.md", "ARCHITECTURE.md: names `src/none.h`",
+        self.refused("check_docs.py", "ARCHITECTURE.md: link to b.md", "ARCHITECTURE.md:6: names src/none.h",
                      "ARCHITECTURE.md: the tree has gone")
+
+    def write_documents(self, **texts):
+        """A repository of which check_docs.py finds nothing to say, but for these texts: name=text of docs/name.md."""
+        self.write("src/a.h", "")
+        self.write("ARCHITECTURE.md", "```text\nlatte/\n├── src/\n```\n")
+        self.write("docs/README.md", "".join(f"[{name}]({name}.md)\n" for name in ("cli", "options", *texts)))
+        self.write("docs/options.md", "")
+        used = [(tool, flag) for tool, flags in self.tools().items() for flag in flags.split()]
+        self.write("docs/cli.md", "## latte run\n| `-p, --prompt TEXT` | not --gone |\n## latte bench gemm\n| `--rows N` | |\n"
+                   + "```sh\n" + "".join(f"{tool} {flag}\n" for tool, flag in used) + "```\n")
+        for name, text in texts.items():
+            self.write(f"docs/{name}.md", text)
+
+    def tools(self):
+        sys.path.insert(0, str(SOURCE / "tools"))
+        self.addCleanup(sys.path.pop, 0)
+        import doc_flags
+        return doc_flags.TOOLS
+
+    def test_documents_name_paths_files_and_tests_that_exist(self):
+        self.write_documents(a="```\nsrc/gone.cc, src/{a,b}.h and src/<name>/x\n```\n`a.h`, `b.cc`, b_test, c_test, e2e_c_test, d_test\n")
+        self.write("tests/e2e/c_test.py", "")
+        self.write("tests/CMakeLists.txt", "latte_test(d_test)\n")
+        self.write("src/c.h", "// See docs/none.md.\nconst char* s = \"src/none.h\";\n")
+        self.refused("check_docs.py", "docs/a.md:2: names src/gone.cc", "docs/a.md:2: names src/b.h", "src/c.h:1: names docs/none.md",
+                     "docs/a.md:4: names b.cc", "docs/a.md:4: names b_test", "docs/cli.md:2: names --gone")
+
+    def test_documents_name_members_that_exist(self):
+        self.write("src/b.cc", "namespace n::m {\nstruct Base { int (*pointer)(int given); int size{3}; };\n"
+                   "class A final : public Base {\n public:\n  enum class Kind { kOne, kTwo = 2 };\n  void Call(int argument) { int local; }\n};\n"
+                   "using B = A;\n}  // namespace n::m\nint x = foreign::kValue; // A::Remark\nconst char* s = \"A::Text\";\n")
+        self.write("src/c.h", "// B::Call, V::size and V::none\ntemplate <class V> int F(); // C::Call\n")
+        names = "n::m m::A A::Call Kind::kTwo A::Kind::kOne A::size B::pointer foreign::kValue std::anything"
+        unknown = "A::argument A::local A::given A::Kind::kFour A::Remark A::Text n::A Gone::x"
+        self.write_documents(a=f"{names}\n{unknown}\n```\nB::Gone\n```\n")
+        self.refused("check_docs.py", *(f"docs/a.md:2: names {name}" for name in unknown.split()),
+                     "docs/a.md:4: names B::Gone, but B has no Gone", "src/c.h:1: names V::none",
+                     "src/c.h:2: names C::Call, but there is no class or namespace C", "docs/cli.md:2: names --gone")
+
+    def test_documents_name_flags_that_exist(self):
+        self.write("tools/x.py", 'parser.add_argument("--cases")\n')
+        self.write("src/c.h", "// --prompt and --promt, or --NAME\n")
+        self.write_documents(
+            a="`--prompt`, `--rows`, --promt\n`latte run --rows` `latte bench gemm --rows --no_such`\n",
+            b="```sh\ntools/x.py --cases \\\n  --other\nmpirun --bind-to none latte run --prompt x --bnd\n```\n`--cases`\n",
+            c="`--cases` `--bind-to`\n")
+        self.refused("check_docs.py", "src/c.h:1: names --promt", "docs/a.md:1: names --promt", "docs/a.md:2: names --rows", "docs/a.md:2: names --no_such",
+                     "docs/b.md:3: names --other", "docs/b.md:4: names --bnd", "docs/c.md:1: names --cases", "docs/c.md:1: names --bind-to",
+                     "docs/cli.md:2: names --gone")
 
     def test_every_picture_has_a_page(self):
         self.write("src/a.h", "")

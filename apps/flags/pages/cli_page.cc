@@ -17,7 +17,7 @@ constexpr std::string_view kCliHead = R"(# Command line
 options of engines, requests and servers: their variables, ranges and names in the library, the file of options, further
 environment variables, and the names that options have in other programs.
 
-* An option is `--name VALUE` or `--name=VALUE`, a short one `-n VALUE`, `-nVALUE` or `-n=VALUE`. `--max_new_tokens` is
+* An option is `--NAME VALUE` or `--NAME=VALUE`, a short one `-n VALUE`, `-nVALUE` or `-n=VALUE`. `--max_new_tokens` is
   `--max-new-tokens`. If an option is repeated, the last value counts, except for options with `...`: all their values count.
 * Words after `--` are arguments, even if they begin with a dash.
 * Results are written to standard output, everything else to standard error.
