@@ -1,5 +1,5 @@
 """Fails if a source file includes a folder it may not, or uses a third-party header, an intrinsic or `Isa` outside its
-place, or if a folder holds too many files.
+place, if only tests include a header of the product, or if a folder holds too many files.
 
 The rule: a file may include its own folder and folders of strictly lower level (LEVELS); siblings never; and never the
 pairs in NEVER. FLOORS orders the subfolders of a folder. FENCED headers may appear only in the listed places.
@@ -112,6 +112,19 @@ def word_violations(root):
                 yield f"{name}: {word} belongs to {', '.join(places)}"
 
 
+def test_only_headers(root):
+    """Headers of src and apps that are compiled, but only for tests, or only for the source file of the same name."""
+    users = {}
+    for path in (p for top in ("src", "include", "apps", "tests", "fuzz") for p in (root / top).rglob("*") if p.suffix in SOURCES):
+        name = str(path.relative_to(root).with_suffix(""))
+        of_product = not name.endswith("_test") and not name.startswith(("tests/", "fuzz/"))
+        for header in ANY.findall(path.read_text()):
+            users.setdefault(header, set()).add(name if of_product else None)
+    for name, of_one in sorted(users.items()):
+        if name.startswith(("src/", "apps/")) and not name.endswith("_test.h") and not of_one - {None, name.removesuffix(".h")}:
+            yield f"{name}: no other file of the product includes it: move it to tests/support with its source file, or delete it"
+
+
 def crowded_folders(root):
     for folder in sorted(p for top in ("src", "apps", "tests") for p in (root / top).rglob("*") if p.is_dir()):
         name = str(folder.relative_to(root))
@@ -122,9 +135,9 @@ def crowded_folders(root):
 
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    checks = (layer_violations, room_violations, fence_violations, word_violations, crowded_folders)
+    checks = (layer_violations, room_violations, fence_violations, word_violations, test_only_headers, crowded_folders)
     bad = [line for check in checks for line in check(root)]
-    print("\n".join(bad) if bad else "every include is allowed and no folder is too full")
+    print("\n".join(bad) if bad else "every include is allowed, every header has a user, and no folder is too full")
     return bool(bad)
 
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/flags/aliases/test_program.h"
+#include "apps/flags/aliases/program_test.h"
 
 namespace latte::command_words_test {
 namespace {

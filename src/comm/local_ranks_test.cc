@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "src/comm/mpi/mpirun.h"
-#include "src/comm/threads.h"
+#include "tests/support/comm/threads.h"
 
 namespace latte::local_ranks_test {
 namespace {
+
+using testing_support::RunRanks;
 
 using Ids = std::vector<int>;
 

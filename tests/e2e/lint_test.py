@@ -81,6 +81,16 @@ class Lint(unittest.TestCase):
             self.write(f"tests/e2e/{number % 25}.py", "")
         self.refused("check_layers.py", "src/base: 26 source files at one level, at most 25")
 
+    def test_a_header_that_only_tests_include_is_named(self):
+        self.write("src/base/a.cc", '#include "src/base/a.h"\n')
+        self.write("src/base/a.h", "")
+        self.write("src/base/a_test.cc", '#include "src/base/a.h"\n#include "src/base/b_test.h"\n')
+        self.write("src/base/b_test.h", "")
+        self.write("src/base/used.h", "")
+        self.write("apps/main.cc", '#include "src/base/used.h"\n')
+        self.write("tests/support/c.h", '#include "src/base/a.h"\n')
+        self.refused("check_layers.py", "src/base/a.h: no other file of the product includes it")
+
     def test_includes_go_downwards(self):
         self.write("src/base/a.h", '#include "src/tensor/a.h"\n')
         self.write("src/jobs/a.h", "#include <nlohmann/json.hpp>\n")

@@ -19,8 +19,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "src/comm/collectives_check.h"
 #include "src/comm/mpi/mpi.h"
+#include "tests/support/comm/collectives_check.h"
 
 namespace {
 
@@ -98,7 +98,7 @@ void SendLength(Communicator& world, size_t sent) {
 }
 
 int Run(const std::string& name, Communicator& world) {
-  if (name == "collectives") latte::CheckCollectives(world);
+  if (name == "collectives") latte::testing_support::CheckCollectives(world);
   if (name == "silent") Silent(world);
   if (name == "deaf") Deaf(world);
   if (name == "groups") Groups(world);

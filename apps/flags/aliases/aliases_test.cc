@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "apps/flags/aliases/program_test.h"
 #include "apps/flags/aliases/rewrite.h"
-#include "apps/flags/aliases/test_program.h"
 
 namespace latte::aliases_test {
 namespace {

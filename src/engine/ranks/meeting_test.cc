@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "src/comm/threads.h"
 #include "src/engine/ranks/messages.h"
+#include "tests/support/comm/threads.h"
 
 namespace latte::meeting_test {
 namespace {
+
+using testing_support::RunRanks;
 
 constexpr WantedCall kEnd = {};
 

@@ -7,12 +7,12 @@
 #include <gtest/gtest.h>
 
 #include "src/base/random.h"
-#include "src/comm/recorded.h"
-#include "src/comm/threads.h"
 #include "src/engine/ranks/follower.h"
 #include "src/engine/ranks/leader.h"
 #include "src/models/registry.h"
 #include "tests/support/avx2_machine.h"
+#include "tests/support/comm/recorded.h"
+#include "tests/support/comm/threads.h"
 #include "tests/support/engine_run.h"
 #include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"
@@ -20,8 +20,13 @@
 namespace latte::shared_model_test {
 namespace {
 
+using testing_support::CollectiveRecord;
+using testing_support::CollectiveTrace;
 using testing_support::EngineRun;
 using testing_support::MachineWithAvx2;
+using testing_support::MakeRecorded;
+using testing_support::RunRanks;
+using testing_support::TraceDifference;
 
 struct Case {
   const char* model;

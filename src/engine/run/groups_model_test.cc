@@ -9,18 +9,23 @@
 
 #include "src/base/math.h"
 #include "src/base/random.h"
-#include "src/comm/recorded.h"
-#include "src/comm/threads.h"
 #include "src/engine/run/runner.h"
 #include "src/engine/settings.h"
 #include "src/models/registry.h"
 #include "tests/support/avx2_machine.h"
+#include "tests/support/comm/recorded.h"
+#include "tests/support/comm/threads.h"
 #include "tests/support/parameter_name.h"
 
 namespace latte::groups_model_test {
 namespace {
 
+using testing_support::CollectiveRecord;
+using testing_support::CollectiveTrace;
 using testing_support::MachineWithAvx2;
+using testing_support::MakeRecorded;
+using testing_support::RunRanks;
+using testing_support::TraceDifference;
 
 constexpr int64_t kMostTokens = 96;  // of a sequence
 constexpr int64_t kPageTokens = 16;

@@ -5,12 +5,17 @@
 #include <gtest/gtest.h>
 
 #include "src/base/random.h"
-#include "src/comm/recorded.h"
-#include "src/comm/threads.h"
 #include "src/kernels/machine.h"
+#include "tests/support/comm/recorded.h"
+#include "tests/support/comm/threads.h"
 
 namespace latte::exchange_test {
 namespace {
+
+using testing_support::CollectiveRecord;
+using testing_support::CollectiveTrace;
+using testing_support::MakeRecorded;
+using testing_support::RunRanks;
 
 using Counts = std::vector<int64_t>;
 

@@ -11,16 +11,22 @@
 #include <gtest/gtest.h>
 
 #include "src/base/random.h"
-#include "src/comm/recorded.h"
-#include "src/comm/threads.h"
 #include "src/engine/ranks/rank_group.h"
 #include "src/models/registry.h"
 #include "tests/support/avx2_machine.h"
+#include "tests/support/comm/recorded.h"
+#include "tests/support/comm/threads.h"
 #include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"
 
 namespace latte::dp_engine_test {
 namespace {
+
+using testing_support::CollectiveRecord;
+using testing_support::CollectiveTrace;
+using testing_support::MakeRecorded;
+using testing_support::RunRanks;
+using testing_support::TraceDifference;
 
 struct Case {
   const char* model;

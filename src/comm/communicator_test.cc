@@ -1,4 +1,4 @@
-#include "src/comm/threads.h"
+#include "src/comm/communicator.h"
 
 #include <atomic>
 #include <chrono>
@@ -10,23 +10,20 @@
 
 #include <gtest/gtest.h>
 
-#include "src/comm/collectives_check.h"
-#include "src/comm/single.h"
+#include "tests/support/comm/collectives_check.h"
+#include "tests/support/comm/threads.h"
 #include "tests/support/parameter_name.h"
 
-namespace latte::threads_test {
+namespace latte::communicator_test {
 namespace {
+
+using testing_support::CheckCollectives;
+using testing_support::RunRanks;
 
 using std::chrono::milliseconds;
 
 constexpr CommOptions kLong;                     // a test that waits for it hangs
 constexpr CommOptions kShort{milliseconds(50)};  // a test waits for it, and for nothing else
-
-TEST(Communicator, CollectivesOfOneRank) {
-  const auto single = MakeSingle();
-  EXPECT_EQ(single->size(), 1);
-  CheckCollectives(*single);
-}
 
 class ThreadRanks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, ThreadRanks, testing::Values(1, 2, 3, 4, 5),
@@ -133,9 +130,12 @@ TEST(LostRank, AbandonEndsTheWaitAndAllLaterCalls) {
                         const auto part = world.Split(0, 0);
                       }),
             (std::vector<int>{1, 1}));
-  const auto single = MakeSingle();
-  single->Abandon({0, "the front has ended"});
-  EXPECT_THROW(single->Barrier(), RankLost);
+  EXPECT_EQ(LostRanks(1, kLong,
+                      [](Communicator& alone) {
+                        alone.Abandon({0, "the front has ended"});
+                        alone.Barrier();
+                      }),
+            (std::vector<int>{0}));
 }
 
 TEST(LostRank, OneThatThrowsEndsGroupsThatItIsNotIn) {
@@ -185,4 +185,4 @@ TEST(LostRank, UnexpectedMessagesAreNotTakenForLaterOnes) {
 }
 
 }  // namespace
-}  // namespace latte::threads_test
+}  // namespace latte::communicator_test

@@ -1,15 +1,21 @@
-#include "src/comm/recorded.h"
+#include "tests/support/comm/recorded.h"
 
 #include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "src/comm/collectives_check.h"
-#include "src/comm/threads.h"
+#include "tests/support/comm/collectives_check.h"
+#include "tests/support/comm/threads.h"
 
 namespace latte::recorded_test {
 namespace {
+
+using testing_support::CheckCollectives;
+using testing_support::CollectiveTrace;
+using testing_support::MakeRecorded;
+using testing_support::RunRanks;
+using testing_support::TraceDifference;
 
 TEST(Recorded, DoesWhatTheInnerOneDoes) {
   RunRanks(3, {}, [](Communicator& world) {

@@ -3,10 +3,10 @@
 
 #include "src/comm/communicator.h"
 
-namespace latte {
+namespace latte::testing_support {
 
 // Every collective with equal, unequal and zero counts; sums of every length and alignment against
 // sums in the order of ranks; groups split from groups.
 void CheckCollectives(Communicator& world);
 
-}  // namespace latte
+}  // namespace latte::testing_support

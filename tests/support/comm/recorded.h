@@ -9,7 +9,7 @@
 
 #include "src/comm/communicator.h"
 
-namespace latte {
+namespace latte::testing_support {
 
 struct CollectiveRecord {
   std::string op;     // "all_reduce_sum"
@@ -30,4 +30,4 @@ std::unique_ptr<Communicator> MakeRecorded(Communicator& inner, CollectiveTrace&
 // all_to_all.
 std::string TraceDifference(const CollectiveTrace& a, const CollectiveTrace& b);
 
-}  // namespace latte
+}  // namespace latte::testing_support

@@ -1,4 +1,4 @@
-#include "src/comm/recorded.h"
+#include "tests/support/comm/recorded.h"
 
 #include <algorithm>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace latte {
+namespace latte::testing_support {
 namespace {
 
 constexpr const char* kAllToAll = "all_to_all";
@@ -100,4 +100,4 @@ std::string TraceDifference(const CollectiveTrace& a, const CollectiveTrace& b) 
                      Text(b, index));
 }
 
-}  // namespace latte
+}  // namespace latte::testing_support

@@ -5,7 +5,7 @@
 
 #include "src/comm/communicator.h"
 
-namespace latte {
+namespace latte::testing_support {
 
 // Runs body(world) on `size` ≥ 1 threads, one per rank, and returns when all have ended. A rank whose
 // body throws is lost, and so is one that ends while another waits for it: the others get RankLost
@@ -13,4 +13,4 @@ namespace latte {
 void RunRanks(int size, const CommOptions& options,
               const std::function<void(Communicator& world)>& body);
 
-}  // namespace latte
+}  // namespace latte::testing_support

@@ -1,4 +1,4 @@
-#include "src/comm/collectives_check.h"
+#include "tests/support/comm/collectives_check.h"
 
 #include <cstring>
 #include <memory>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace latte {
+namespace latte::testing_support {
 namespace {
 
 using Counts = std::vector<int64_t>;
@@ -187,4 +187,4 @@ void CheckCollectives(Communicator& world) {
   world.Barrier();
 }
 
-}  // namespace latte
+}  // namespace latte::testing_support

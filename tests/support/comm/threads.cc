@@ -1,4 +1,4 @@
-#include "src/comm/threads.h"
+#include "tests/support/comm/threads.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -17,7 +17,7 @@
 #include "src/base/check.h"
 #include "src/comm/exchange.h"
 
-namespace latte {
+namespace latte::testing_support {
 namespace {
 
 // The messages between the threads, and which of them have ended.
@@ -172,4 +172,4 @@ void RunRanks(int size, const CommOptions& options,
   if (hub.first_error()) std::rethrow_exception(hub.first_error());
 }
 
-}  // namespace latte
+}  // namespace latte::testing_support
