@@ -26,7 +26,7 @@ GemmProblem ProblemOf(const Product& p) {
   GemmProblem problem;
   const bool int8 = p.x.plain.empty() || (!p.x.codes.empty() && p.linear->takes_int8());
   problem.x = Batched(int8 ? p.x.codes : p.x.plain);
-  problem.w = Batched(p.linear->weight);
+  problem.w = Batched(p.linear->matrix.weight);
   problem.w_scale = p.linear->Scale();
   problem.bias = p.linear->bias.view();
   problem.y = Batched(p.y);
@@ -35,7 +35,7 @@ GemmProblem ProblemOf(const Product& p) {
     problem.x_group = kActivationGroup;
   }
   if (p.gate != nullptr) {
-    problem.gate = Batched(p.gate->weight);
+    problem.gate = Batched(p.gate->matrix.weight);
     problem.gate_scale = p.gate->Scale();
   }
   return problem;
@@ -53,20 +53,13 @@ bool Alike(const GemmProblem& a, const GemmProblem& b) {
 }  // namespace
 
 BlockScale Linear::Scale(int64_t first_row, int64_t batch_rows) const {
-  return {scale,
-          format.block_rows,
-          format.block_columns,
-          row_begin + first_row,
-          column_begin,
-          batch_rows,
-          zero};
-}
-
-TensorView CutWeight(const TensorView& weight, const WeightSlice& slice) {
-  const int dim = slice.along == WeightSlice::Along::kRows ? 0 : 1;
-  const int64_t size = weight.shape[static_cast<size_t>(dim)];
-  LATTE_CHECK(size % slice.unit == 0, "{} in units of {}", size, slice.unit);
-  return weight.Slice(dim, slice.Begin(size), slice.End(size));
+  return {.scale = matrix.scale,
+          .rows = matrix.block_rows,
+          .columns = matrix.block_columns,
+          .row_begin = matrix.row_begin + first_row,
+          .column_begin = matrix.column_begin,
+          .batch_rows = batch_rows,
+          .zero = matrix.zero};
 }
 
 Activations Activations::Rows(int64_t begin, int64_t end) const {
@@ -107,6 +100,11 @@ void Multiply(std::span<const Product> products, StepContext& step) {
 void Multiply(const Linear& linear, const Activations& x, const TensorView& y, StepContext& step) {
   const Product product{&linear, nullptr, x, y};
   Multiply({&product, 1}, step);
+}
+
+void Apply(const Linear& linear, const TensorView& x, const TensorView& y, StepContext& step) {
+  const Workspace::Scope scope(*step.workspace);
+  Multiply(linear, RoundActivations(x, {&linear}, step), y, step);
 }
 
 void MultiplyExactly(const Linear& linear, const TensorView& x, const TensorView& y,

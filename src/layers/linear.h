@@ -6,18 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "src/checkpoint/formats/common/loaded_matrix.h"
 #include "src/kernels/params/gemm.h"
 #include "src/layers/step_context.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
-
-// The storage format of a weight, and the blocks that share a scale.
-struct QuantFormat {
-  DType value = DType::kBF16;
-  int64_t block_rows = 128;  // blocks of f8, i8 and u4 weights
-  int64_t block_columns = 128;
-};
 
 // Part `index` of `count` parts of a weight, along its outputs (rows) or its inputs (columns). Parts are
 // whole multiples of `unit` and differ by at most one unit.
@@ -38,27 +32,17 @@ struct WeightSlice {
 
 // Immutable after loading.
 struct Linear {
-  TensorView weight;  // [N, K], or [N, K/2] bytes of kU4; last dimension contiguous, any alignment
-  Tensor bias;        // [N] f32; empty when there is none
-  TensorView scale;  // [⌈rows/block_rows⌉, ⌈columns/block_columns⌉] f32, bf16 or f16 of the whole
-                     // weight; empty when plain
-  TensorView zero;  // u8 of the same shape; empty: BlockScale's default
-  QuantFormat format;
-  int64_t row_begin = 0;  // where `weight` begins in the whole weight, if it is a slice
-  int64_t column_begin = 0;
-  std::vector<Tensor> owned;  // memory of views that loading converted or repacked
+  LoadedMatrix matrix;
+  Tensor bias;  // [N] f32; empty when there is none
 
-  int64_t outputs() const { return weight.shape[0]; }
-  int64_t inputs() const { return weight.shape[1] * ValuesPerElement(weight.dtype); }
+  int64_t outputs() const { return matrix.rows(); }
+  int64_t inputs() const { return matrix.columns(); }
   // Whether products with it take activations quantised to int8: weights of 4- and 8-bit integers.
-  bool takes_int8() const { return InfoOf(weight.dtype).use == DTypeUse::kScaledInt; }
+  bool takes_int8() const { return matrix.is_integer(); }
   // The scales as the GEMM ops take them. `row_begin` is the first row in use, `batch_rows` the
   // distance from head to head.
   BlockScale Scale(int64_t row_begin = 0, int64_t batch_rows = 0) const;
 };
-
-// `weight` cut to the slice. Requires: the sliced dimension divides by slice.unit.
-TensorView CutWeight(const TensorView& weight, const WeightSlice& slice);
 
 // Activations in the forms that products take: x itself under f32 arithmetic, x rounded to 16 bits,
 // or x quantised to int8 by rows and groups of kActivationGroup columns.
@@ -92,6 +76,9 @@ struct Product {
 // Several products in one call; products of equal dtypes run in one pass.
 void Multiply(std::span<const Product> products, StepContext& step);
 void Multiply(const Linear& linear, const Activations& x, const TensorView& y, StepContext& step);
+
+// y = x·Wᵀ + bias, with x rounded as this product takes it. Shapes: x [M, K] f32, y [M, N] f32.
+void Apply(const Linear& linear, const TensorView& x, const TensorView& y, StepContext& step);
 
 // y = x·Wᵀ + bias with activations that are not rounded. Shapes: x [M, K] f32, y [M, N] f32.
 void MultiplyExactly(const Linear& linear, const TensorView& x, const TensorView& y,

@@ -34,12 +34,13 @@ TEST(Linear, SlicesOfRowsAndColumnsMakeTheWhole) {
   const Tensor x = Counting(3, 8);
   Tensor whole(DType::kF32, {3, 6});
   Linear linear;
-  linear.weight = weight;
+  linear.matrix.weight = weight;
   MultiplyExactly(linear, x, whole, scratch.step);
 
   for (int64_t rank = 0; rank < 2; ++rank) {
     Linear part;
-    part.weight = CutWeight(weight, {rank, 2, WeightSlice::Along::kRows});
+    part.matrix.weight = weight;
+    part.matrix.KeepRows(rank * 3, rank * 3 + 3);
     Tensor y(DType::kF32, {3, 3});
     MultiplyExactly(part, x, y, scratch.step);
     for (int64_t m = 0; m < 3; ++m)
@@ -50,7 +51,8 @@ TEST(Linear, SlicesOfRowsAndColumnsMakeTheWhole) {
   Tensor sum(DType::kF32, {3, 6});
   for (int64_t rank = 0; rank < 2; ++rank) {
     Linear part;
-    part.weight = CutWeight(weight, {rank, 2, WeightSlice::Along::kColumns});
+    part.matrix.weight = weight;
+    part.matrix.KeepColumns(rank * 4, rank * 4 + 4);
     Tensor y(DType::kF32, {3, 6});
     MultiplyExactly(part, x.view().Slice(1, rank * 4, rank * 4 + 4), y, scratch.step);
     for (int i = 0; i < 18; ++i) sum.Ptr<float>()[i] += y.Ptr<float>()[i];
@@ -63,30 +65,29 @@ TEST(Linear, SlicesOfAnFp8WeightUseTheScalesOfTheirPlace) {
   Scratch scratch(DType::kF32);
   Tensor codes(DType::kF8E4M3, {6, 8});
   for (int i = 0; i < 48; ++i) codes.Ptr<uint8_t>()[i] = static_cast<uint8_t>(0x30 + i % 16);
-  const auto bind = [&](const WeightSlice& slice) {
+  Tensor scale(DType::kF32, {2, 2});
+  for (int i = 0; i < 4; ++i) scale.Ptr<float>()[i] = static_cast<float>(1 << i);
+  const auto whole_weight = [&] {
     Linear linear;
-    linear.weight = CutWeight(codes, slice);
-    linear.format = {DType::kF8E4M3, /*block_rows=*/4, /*block_columns=*/5};
-    linear.scale = linear.owned.emplace_back(DType::kF32, std::initializer_list<int64_t>{2, 2});
-    for (int i = 0; i < 4; ++i) linear.scale.Ptr<float>()[i] = static_cast<float>(1 << i);
-    const bool by_rows = slice.along == WeightSlice::Along::kRows;
-    linear.row_begin = by_rows ? slice.index * 3 : 0;
-    linear.column_begin = by_rows ? 0 : slice.index * 4;
+    linear.matrix = {.weight = codes, .scale = scale, .block_rows = 4, .block_columns = 5};
     return linear;
   };
   const Tensor x = Counting(2, 8);
   Tensor whole(DType::kF32, {2, 6});
-  MultiplyExactly(bind({}), x, whole, scratch.step);
+  MultiplyExactly(whole_weight(), x, whole, scratch.step);
   Tensor sum(DType::kF32, {2, 6});
   for (int64_t rank = 0; rank < 2; ++rank) {
+    Linear of_rows = whole_weight();
+    of_rows.matrix.KeepRows(rank * 3, rank * 3 + 3);
     Tensor rows(DType::kF32, {2, 3});
-    MultiplyExactly(bind({rank, 2, WeightSlice::Along::kRows}), x, rows, scratch.step);
+    MultiplyExactly(of_rows, x, rows, scratch.step);
     for (int64_t m = 0; m < 2; ++m)
       for (int64_t n = 0; n < 3; ++n)
         EXPECT_EQ(rows.view().Row<float>(m)[n], whole.view().Row<float>(m)[rank * 3 + n]);
+    Linear of_columns = whole_weight();
+    of_columns.matrix.KeepColumns(rank * 4, rank * 4 + 4);
     Tensor part(DType::kF32, {2, 6});
-    MultiplyExactly(bind({rank, 2, WeightSlice::Along::kColumns}),
-                    x.view().Slice(1, rank * 4, rank * 4 + 4), part, scratch.step);
+    MultiplyExactly(of_columns, x.view().Slice(1, rank * 4, rank * 4 + 4), part, scratch.step);
     for (int i = 0; i < 12; ++i) sum.Ptr<float>()[i] += part.Ptr<float>()[i];
   }
   for (int i = 0; i < 12; ++i) EXPECT_EQ(sum.Ptr<float>()[i], whole.Ptr<float>()[i]);
@@ -117,11 +118,11 @@ Linear Int8Weight() {
   for (int i = 0; i < 6; ++i) codes.Ptr<int8_t>()[i] = static_cast<int8_t>(1 + i / 3);
   scale.Ptr<float>()[0] = 1.0f;
   scale.Ptr<float>()[1] = 0.5f;
-  linear.weight = codes;
-  linear.scale = scale;
-  linear.format = {DType::kI8, /*block_rows=*/1, /*block_columns=*/3};
-  linear.owned.push_back(std::move(codes));
-  linear.owned.push_back(std::move(scale));
+  LoadedMatrix& matrix = linear.matrix;
+  matrix.weight = matrix.Own(std::move(codes));
+  matrix.scale = matrix.Own(std::move(scale));
+  matrix.block_rows = 1;
+  matrix.block_columns = 3;
   return linear;
 }
 
@@ -129,7 +130,7 @@ TEST(Linear, Int8WeightsTakeInt8ActivationsUnlessToldOtherwise) {
   const Linear int8 = Int8Weight();
   Linear plain;
   const Tensor weight = Counting(2, 3);
-  plain.weight = weight;
+  plain.matrix.weight = weight;
   const Tensor x = Counting(1, 3);
   for (const auto& [arithmetic, allowed, wants] : {std::tuple{DType::kBF16, true, true},
                                                    {DType::kBF16, false, false},
@@ -151,7 +152,7 @@ TEST(Linear, ProductsOfDifferentFormatsSideBySideGiveWhatEachGivesAlone) {
   const Linear int8 = Int8Weight();
   Linear plain;
   const Tensor weight = Counting(2, 3);
-  plain.weight = weight;
+  plain.matrix.weight = weight;
   const Tensor x = Counting(4, 3);
   const Activations rounded = RoundActivations(x, {&int8, &plain}, scratch.step);
   Tensor alone[3], together[3];
@@ -171,6 +172,22 @@ TEST(Linear, ProductsOfDifferentFormatsSideBySideGiveWhatEachGivesAlone) {
   EXPECT_NEAR(alone[0].Ptr<float>()[1], -6, 0.05);
 }
 
+TEST(Linear, ApplyGivesWhatRoundingAndMultiplyingGive) {
+  const Tensor x = Counting(4, 3);
+  const Tensor weight = Counting(2, 3);
+  Linear plain;
+  plain.matrix.weight = weight;
+  const Linear int8 = Int8Weight();
+  for (const DType arithmetic : {DType::kF32, DType::kBF16})
+    for (const Linear* linear : {&int8, &std::as_const(plain)}) {
+      Scratch scratch(arithmetic);
+      Tensor expected(DType::kF32, {4, 2}), found(DType::kF32, {4, 2});
+      Multiply(*linear, RoundActivations(x, {linear}, scratch.step), expected, scratch.step);
+      Apply(*linear, x, found, scratch.step);
+      for (int i = 0; i < 8; ++i) EXPECT_EQ(found.Ptr<float>()[i], expected.Ptr<float>()[i]);
+    }
+}
+
 // y = down·(silu(gate·x) ⊙ up·x), by hand.
 TEST(Mlp, GatesWhatGoesUp) {
   Scratch scratch(DType::kF32);
@@ -180,9 +197,9 @@ TEST(Mlp, GatesWhatGoesUp) {
   two.Ptr<float>()[0] = 2;
   x.Ptr<float>()[0] = 3;
   Mlp mlp;
-  mlp.gate.weight = one;
-  mlp.up.weight = two;
-  mlp.down.weight = two;
+  mlp.gate.matrix.weight = one;
+  mlp.up.matrix.weight = two;
+  mlp.down.matrix.weight = two;
   Forward(mlp, x, y, scratch.step);
   EXPECT_NEAR(y.Ptr<float>()[0], 2 * (3 / (1 + std::exp(-3.0))) * 6, 1e-5);
 }

@@ -9,7 +9,7 @@ void LmHead(const RmsNorm& norm, const Linear& head, const TensorView& h, const 
   const Workspace::Scope scope(*step.workspace);
   const TensorView normed = step.workspace->Take(DType::kF32, {h.shape[0], h.shape[1]});
   Normalize(norm, h, normed, step);
-  MultiplyShared(head, RoundActivations(normed, {&head}, step), logits, step);
+  ApplyShared(head, normed, logits, step);
 }
 
 }  // namespace latte

@@ -10,7 +10,7 @@ void Forward(const Mlp& mlp, const TensorView& x, const TensorView& y, StepConte
   const Product up{&mlp.up, &mlp.gate, RoundActivations(x, {&mlp.up}, step), inner};
   Multiply({&up, 1}, step);
   const TensorView all = GatherColumns(inner, mlp.down.inputs(), step);
-  MultiplyShared(mlp.down, RoundActivations(all, {&mlp.down}, step), y, step);
+  ApplyShared(mlp.down, all, y, step);
 }
 
 }  // namespace latte

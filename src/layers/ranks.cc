@@ -113,11 +113,11 @@ void GatherShares(const TensorView& share, const TensorView& y, StepContext& ste
   if (RankCount(step) > 1) GatherShares(share, y, /*unit=*/1, step);
 }
 
-void MultiplyShared(const Linear& linear, const Activations& x, const TensorView& y,
-                    StepContext& step) {
+void ApplyShared(const Linear& linear, const TensorView& x, const TensorView& y,
+                 StepContext& step) {
   const Workspace::Scope scope(*step.workspace);
   const TensorView share = ShareOf(y, step);
-  Multiply(linear, x, share, step);
+  Apply(linear, x, share, step);
   GatherShares(share, y, step);
 }
 

@@ -57,10 +57,9 @@ TensorView GatherColumns(const TensorView& mine, int64_t n, StepContext& step, i
 void JoinColumns(const TensorView& parts, int64_t ranks, int64_t unit, const TensorView& y,
                  StepContext& step);
 
-// y = x·Wᵀ + bias, of whose outputs `linear` computes this rank's share. Every rank of the step calls it.
-// Shapes: x [M, K], y [M, N] f32.
-void MultiplyShared(const Linear& linear, const Activations& x, const TensorView& y,
-                    StepContext& step);
+// As Apply, but `linear` has this rank's share of the N outputs. Every rank of the step calls it.
+// Shapes: x [M, K] f32, y [M, N] f32.
+void ApplyShared(const Linear& linear, const TensorView& x, const TensorView& y, StepContext& step);
 
 // Fills y [M, W] f32 from the rows of all ranks, each of which has written its own: rank r has rows
 // [begins[r], begins[r + 1]), begins [ranks + 1]. Every rank of the step calls it.

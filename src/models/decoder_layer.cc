@@ -17,23 +17,11 @@ Result<Linear> LoadProjection(const WeightLoader& load, const std::string& name,
   return linear;
 }
 
-// Whether one call can multiply gate and up: kernels take a gate only in the format of its up
-// projection.
-bool Alike(const Linear& a, const Linear& b) {
-  return a.weight.dtype == b.weight.dtype && a.scale.dtype == b.scale.dtype &&
-         a.format.block_rows == b.format.block_rows &&
-         a.format.block_columns == b.format.block_columns && a.zero.empty() == b.zero.empty();
-}
-
-Status CheckAlike(const Linear& a, const Linear& b, const std::string& what) {
-  if (Alike(a, b)) return {};
-  const auto describe = [](const Linear& linear) {
-    return fmt::format("{} in blocks of {}x{}{}", Name(linear.weight.dtype),
-                       linear.format.block_rows, linear.format.block_columns,
-                       linear.zero.empty() ? "" : " with zeros");
-  };
-  return Unsupported(
-      fmt::format("{}: expected one format, found {} and {}", what, describe(a), describe(b)));
+// One call multiplies both: kernels take a gate only in the format of its up projection.
+Status CheckAlike(const LoadedMatrix& a, const LoadedMatrix& b, const std::string& what) {
+  if (a.IsStoredAs(b)) return {};
+  return Unsupported(fmt::format("{}: expected one format, found {} and {}", what, a.FormatText(),
+                                 b.FormatText()));
 }
 
 Result<Mlp> LoadMlp(const WeightLoader& load, const std::string& name, int64_t d, int64_t width,
@@ -42,7 +30,8 @@ Result<Mlp> LoadMlp(const WeightLoader& load, const std::string& name, int64_t d
   LATTE_ASSIGN_OR_RETURN(mlp.gate, load.Matrix(name + ".gate_proj.weight", width, d, share.Rows()));
   LATTE_ASSIGN_OR_RETURN(mlp.up, load.Matrix(name + ".up_proj.weight", width, d, share.Rows()));
   LATTE_ASSIGN_OR_RETURN(mlp.down, load.Matrix(name + ".down_proj.weight", d, width, share.Rows()));
-  LATTE_RETURN_IF_ERROR(CheckAlike(mlp.gate, mlp.up, name + ": gate_proj and up_proj"));
+  LATTE_RETURN_IF_ERROR(
+      CheckAlike(mlp.gate.matrix, mlp.up.matrix, name + ": gate_proj and up_proj"));
   return mlp;
 }
 
@@ -91,7 +80,7 @@ Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
                                                        config.moe.width, part));
     moe.experts.push_back(std::move(expert));
     // Activations are rounded once for all experts.
-    LATTE_RETURN_IF_ERROR(CheckAlike(moe.experts.front().up, moe.experts.back().up,
+    LATTE_RETURN_IF_ERROR(CheckAlike(moe.experts.front().up.matrix, moe.experts.back().up.matrix,
                                      fmt::format("{}: up_proj of 0 and {}", experts, e)));
   }
   moe.has_shared = config.moe.shared > 0;

@@ -33,7 +33,7 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
   rope_frequencies_ = weights_.PlaceOwned(rope.Frequencies());
   LATTE_ASSIGN_OR_RETURN(const Linear embedding,
                          load.Matrix("model.embed_tokens.weight", config_.vocab, d));
-  embedding_ = embedding.weight;
+  embedding_ = embedding.matrix.weight;
   for (int64_t i = 0; i < config_.layers; ++i) {
     LATTE_ASSIGN_OR_RETURN(DecoderLayer layer, LoadDecoderLayer(load, config_, share, i));
     layers_.push_back(std::move(layer));

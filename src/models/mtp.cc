@@ -38,7 +38,7 @@ void Join(const MtpLayer& mtp, const TensorView& g, const TensorView& u, StepCon
   Normalize(mtp.embedding_norm, e, e, step);
   Normalize(mtp.hidden_norm, g, hidden, step);
   Concatenate(e, hidden, both, step);
-  Multiply(mtp.w_eh, RoundActivations(both, {&mtp.w_eh}, step), u, step);
+  Apply(mtp.w_eh, both, u, step);
 }
 
 Result<MtpLayer> LoadLayer(const WeightLoader& load, const ModelConfig& config,
@@ -60,7 +60,7 @@ Result<MtpLayer> LoadLayer(const WeightLoader& load, const ModelConfig& config,
   LATTE_ASSIGN_OR_RETURN(
       const Linear embedding,
       LoadShared(load, name + ".embed_tokens.weight", "model.embed_tokens.weight", config, {}));
-  mtp.embedding = embedding.weight;
+  mtp.embedding = embedding.matrix.weight;
   const bool own_head = load.Has("lm_head.weight");
   LATTE_ASSIGN_OR_RETURN(
       mtp.head,

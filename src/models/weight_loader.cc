@@ -1,7 +1,6 @@
 #include "src/models/weight_loader.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,10 +17,9 @@ TensorView MatrixOf(const TensorView& stack, int64_t index) {
   return TensorView(stack.RowBytes(index), stack.dtype, {stack.shape[1], stack.shape[2]});
 }
 
-// Cuts the weight of `linear` to the slice and records where it begins in the whole weight.
-Status Cut(const std::string& name, const WeightSlice& slice, Linear& linear) {
+Status Cut(const std::string& name, const WeightSlice& slice, LoadedMatrix& matrix) {
   const bool by_rows = slice.along == WeightSlice::Along::kRows;
-  const int64_t size = by_rows ? linear.outputs() : linear.inputs();
+  const int64_t size = by_rows ? matrix.rows() : matrix.columns();
   if (slice.count < 1 || size % slice.unit != 0 || slice.index < 0 || slice.index >= slice.count)
     return InvalidArgument(fmt::format(
         "tensor '{}': expected {} {} to divide into {} parts in units of {}, of "
@@ -29,46 +27,20 @@ Status Cut(const std::string& name, const WeightSlice& slice, Linear& linear) {
         name, size, by_rows ? "rows" : "columns", slice.count, slice.unit, slice.index));
   const int64_t begin = slice.Begin(size);
   const int64_t end = slice.End(size);
-  const int64_t group = linear.format.block_columns;
-  // If a whole row shares one scale, only the two values of a byte must stay together.
-  const int64_t whole = group < size ? group : ValuesPerElement(linear.weight.dtype);
-  const bool by_groups = linear.takes_int8() || ValuesPerElement(linear.weight.dtype) > 1;
-  const bool ends_whole = end % whole == 0 || end == size;
-  if (!by_rows && by_groups && (begin % whole != 0 || !ends_whole))
+  if (by_rows) {
+    matrix.KeepRows(begin, end);
+    if (slice.count > 1) matrix.FreeOtherRows();
+    return {};
+  }
+  const int64_t unit = matrix.ColumnUnit();
+  if (begin % unit != 0 || (end % unit != 0 && end != size))
     return InvalidArgument(
         fmt::format("tensor '{}': expected {} parts of {} columns to hold whole groups of {}, "
                     "found columns {} to {}; take another number of ranks",
-                    name, slice.count, size, whole, begin, end));
-  linear.weight = CutWeight(linear.weight, slice);
-  (by_rows ? linear.row_begin : linear.column_begin) += begin;
+                    name, slice.count, size, unit, begin, end));
+  matrix.KeepColumns(begin, end);
   return {};
 }
-
-// Frees the rows of other ranks, where loading made a copy of all.
-void KeepRows(Linear& linear) {
-  const TensorView& rows = linear.weight;
-  for (Tensor& owned : linear.owned) {
-    const auto* const first = static_cast<const std::byte*>(rows.data);
-    const auto* const begin = static_cast<const std::byte*>(owned.view().data);
-    if (first < begin || first >= begin + owned.bytes()) continue;
-    Tensor part(rows.dtype, {rows.shape[0], rows.shape[1]});
-    std::memcpy(part.view().data, rows.data, static_cast<size_t>(part.bytes()));
-    linear.weight = part.view();
-    owned = std::move(part);
-    return;
-  }
-}
-
-// The blocks that the slice of `linear` touches.
-int64_t BlocksOf(const Linear& linear) {
-  const auto touched = [](int64_t begin, int64_t size, int64_t block) {
-    return size == 0 ? 0 : (begin + size - 1) / block - begin / block + 1;
-  };
-  return touched(linear.row_begin, linear.outputs(), linear.format.block_rows) *
-         touched(linear.column_begin, linear.inputs(), linear.format.block_columns);
-}
-
-int64_t BytesEach(const TensorView& values) { return values.empty() ? 0 : SizeOf(values.dtype); }
 
 }  // namespace
 
@@ -108,33 +80,23 @@ Result<MatrixParts> WeightLoader::FetchParts(const StackPart& part) const {
 Result<Linear> WeightLoader::Bind(const StackPart& part, const WeightSlice& slice) const {
   LATTE_ASSIGN_OR_RETURN(const MatrixParts parts, FetchParts(part));
   const QuantScheme& scheme = parts.stored.scheme;
-  LATTE_ASSIGN_OR_RETURN(LoadedMatrix loaded, scheme.format->load(parts, threads_));
   Linear linear;
-  linear.weight = loaded.weight;
-  linear.scale = loaded.scale;
-  linear.zero = loaded.zero;
-  linear.owned = std::move(loaded.owned);
-  linear.format = {linear.weight.dtype, scheme.block_rows, scheme.block_columns};
-  linear.weight = linear.weight.Slice(0, part.row_begin, part.row_begin + part.rows);
-  linear.row_begin = part.row_begin;
-  LATTE_RETURN_IF_ERROR(Cut(part.name, slice, linear));
-  if (slice.count > 1 && slice.along == WeightSlice::Along::kRows) KeepRows(linear);
-  Count(part, linear);
-  Place(linear);
+  LoadedMatrix& matrix = linear.matrix;
+  LATTE_ASSIGN_OR_RETURN(matrix, scheme.format->load(parts, threads_));
+  matrix.block_rows = scheme.block_rows;
+  matrix.block_columns = scheme.block_columns;
+  matrix.KeepRows(part.row_begin, part.row_begin + part.rows);
+  LATTE_RETURN_IF_ERROR(Cut(part.name, slice, matrix));
+  Count(fmt::format("{}/{}/{}", part.name, part.index, part.row_begin), matrix.bytes());
+  Place(matrix);
   return linear;
 }
 
-void WeightLoader::Count(const StackPart& part, const Linear& linear) const {
-  const int64_t of_scales = BlocksOf(linear) * (BytesEach(linear.scale) + BytesEach(linear.zero));
-  Count(fmt::format("{}/{}/{}", part.name, part.index, part.row_begin),
-        linear.weight.elements() * SizeOf(linear.weight.dtype) + of_scales);
-}
-
-void WeightLoader::Place(Linear& linear) const {
+void WeightLoader::Place(LoadedMatrix& matrix) const {
   if (weights_ == nullptr || weights_->device().is_host()) return;
-  for (TensorView* view : {&linear.weight, &linear.scale, &linear.zero})
+  for (TensorView* view : {&matrix.weight, &matrix.scale, &matrix.zero})
     *view = weights_->Place(*view);
-  linear.owned.clear();  // in host memory
+  matrix.owned.clear();  // in host memory
 }
 
 Result<Linear> WeightLoader::Matrix(const std::string& name, int64_t rows, int64_t columns,

@@ -84,8 +84,7 @@ class WeightLoader {
   [[nodiscard]] Result<TensorView> FetchVector(const std::string& name, int64_t size) const;
   [[nodiscard]] Result<MatrixParts> FetchParts(const StackPart& part) const;
   [[nodiscard]] Result<Linear> Bind(const StackPart& part, const WeightSlice& slice) const;
-  void Place(Linear& linear) const;
-  void Count(const StackPart& part, const Linear& linear) const;
+  void Place(LoadedMatrix& matrix) const;
   void Count(const std::string& name, int64_t bytes) const {
     if (bytes_ != nullptr) bytes_->Add(name, bytes);
   }

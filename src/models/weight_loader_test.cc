@@ -180,7 +180,7 @@ TEST_P(WeightLoaderTest, BytesAreThoseOfTheShareAndCountOnce) {
     for (int time = 0; time < 2; ++time) {
       const Result<Linear> linear = load.Matrix("w.weight", kRows, kColumns, slice);
       EXPECT_TRUE(linear && load.Vector("w.bias", 7));
-      if (linear) *scale = linear->scale.empty() ? 0 : SizeOf(linear->scale.dtype);
+      if (linear) *scale = linear->matrix.scale.empty() ? 0 : SizeOf(linear->matrix.scale.dtype);
     }
     return bytes.total();
   };
@@ -211,12 +211,12 @@ TEST_P(WeightLoaderTest, PartsOfAStackAreCutAlike) {
 }
 
 // The value of element (row, column) of a weight, scale included, by the definition.
-float Value(const Linear& linear, int64_t row, int64_t column, int64_t scale_row,
+float Value(const LoadedMatrix& matrix, int64_t row, int64_t column, int64_t scale_row,
             int64_t scale_column) {
   const float scale =
-      linear.scale.empty() ? 1.0f : linear.scale.Row<float>(scale_row)[scale_column];
-  return LoadElement(linear.weight.data, linear.weight.dtype,
-                     row * linear.weight.stride[0] + column) *
+      matrix.scale.empty() ? 1.0f : matrix.scale.Row<float>(scale_row)[scale_column];
+  return LoadElement(matrix.weight.data, matrix.weight.dtype,
+                     row * matrix.weight.stride[0] + column) *
          scale;
 }
 
@@ -228,21 +228,22 @@ TEST_P(WeightLoaderTest, StacksHoldTheirMatricesOneAfterTheOther) {
     for (int64_t n = 0; n < 6; ++n) {
       double sum = 0;
       for (int64_t k = 0; k < kColumns; ++k)
-        sum += static_cast<double>(Value(*up, n, k, (6 + n) / 5, k / 7)) *
+        sum += static_cast<double>(Value(up->matrix, n, k, (6 + n) / 5, k / 7)) *
                (static_cast<double>(2 * (k * 37 % 23) - 20) / 16.0);
       EXPECT_NEAR(y.Ptr<float>()[n], sum, 20 * std::ldexp(1.0, 9 - 24)) << "matrix " << e;
     }
     const int64_t bytes = kRows * kColumns * BytesEach(GetParam().value);
     const int64_t skipped = kRows * kColumns * BytesEach(GetParam().value) + e * bytes + bytes / 2;
-    EXPECT_EQ(std::memcmp(up->weight.data, data_.data() + skipped, static_cast<size_t>(bytes / 2)),
-              0);
+    EXPECT_EQ(
+        std::memcmp(up->matrix.weight.data, data_.data() + skipped, static_cast<size_t>(bytes / 2)),
+        0);
   }
 }
 
 TEST_P(WeightLoaderTest, StacksHoldTheScalesOfEachMatrix) {
   const Format format = GetParam();
   if (format.scale == nullptr) {
-    EXPECT_TRUE(Half(1, 0)->scale.empty());
+    EXPECT_TRUE(Half(1, 0)->matrix.scale.empty());
     return;
   }
   const std::string scale_dtype = format.scale;
@@ -256,7 +257,7 @@ TEST_P(WeightLoaderTest, StacksHoldTheScalesOfEachMatrix) {
           reinterpret_cast<const std::byte*>(data_.data()) + before + (e * 9 + i) * each;
       const float want = scale_dtype == "F8_E8M0" ? std::ldexp(1.0f, static_cast<int>(*at) - 127)
                                                   : LoadElement(at, *ToDType(scale_dtype), 0);
-      EXPECT_EQ(half->scale.Ptr<float>()[i], want) << "matrix " << e << ", block " << i;
+      EXPECT_EQ(half->matrix.scale.Ptr<float>()[i], want) << "matrix " << e << ", block " << i;
     }
   }
 }

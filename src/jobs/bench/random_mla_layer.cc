@@ -85,8 +85,7 @@ RandomMlaLayer::RandomMlaLayer(const Options& options, LatentCache cache)
     layers_[i].dims = dims;
     layers_[i].layer = static_cast<int64_t>(i);
     layers_[i].scale = 1.0f / std::sqrt(static_cast<float>(dims.qk()));
-    layers_[i].w_kv_b.weight = weights_.back();
-    layers_[i].w_kv_b.format.value = options_.dtype;
+    layers_[i].w_kv_b.matrix.weight = weights_.back();
     for (const CacheStream& stream : cache_.spec().streams)
       FillView(cache_.View(stream.id, layers_[i].layer), 1.0f, 100 + i);
   }

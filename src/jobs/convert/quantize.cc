@@ -44,24 +44,6 @@ struct Item {
   std::optional<WeightLoader::StackPart> part;
 };
 
-// Row i of `linear` as f32, with its scales and zero points.
-void ReadRow(const Linear& linear, int64_t i, float* out) {
-  const std::byte* row = linear.weight.RowBytes(i);
-  const DType dtype = linear.weight.dtype;
-  for (int64_t j = 0; j < linear.inputs(); ++j) out[j] = LoadElement(row, dtype, j);
-  if (linear.scale.empty()) return;
-  const int64_t block = (linear.row_begin + i) / linear.format.block_rows;
-  const int64_t columns = linear.format.block_columns;
-  for (int64_t group = 0; group * columns < linear.inputs(); ++group) {
-    const int zero =
-        linear.zero.empty() ? InfoOf(dtype).zero : linear.zero.Row<uint8_t>(block)[group];
-    const float scale = LoadElement(linear.scale.RowBytes(block), linear.scale.dtype, group);
-    const int64_t end = std::min(linear.inputs(), (group + 1) * columns);
-    for (int64_t j = group * columns; j < end; ++j)
-      out[j] = (out[j] - static_cast<float>(zero)) * scale;
-  }
-}
-
 EncodedRows Widen(std::span<const float> w) {
   EncodedRows out;
   out.values.resize(w.size() * 2);
@@ -198,7 +180,7 @@ class Quantizer {
     std::vector<Status> written(static_cast<size_t>(blocks));
     threads.ParallelFor(blocks, [&](int64_t b) {
       const auto at = static_cast<size_t>(b);
-      written[at] = EncodeBlock(item, linear, b, writer, encoded[at]);
+      written[at] = EncodeBlock(item, linear.matrix, b, writer, encoded[at]);
     });
     for (const Status& status : written) LATTE_RETURN_IF_ERROR(status);
     if (item.what == Item::What::kWiden) return {};
@@ -207,11 +189,11 @@ class Quantizer {
   }
 
   // Encodes the rows from b·kRows on and writes their values; keeps scales and errors.
-  [[nodiscard]] Status EncodeBlock(const Item& item, const Linear& linear, int64_t b,
+  [[nodiscard]] Status EncodeBlock(const Item& item, const LoadedMatrix& matrix, int64_t b,
                                    const CheckpointWriter& writer, EncodedRows& out) const {
     const int64_t rows = std::min(kRows, item.rows - b * kRows);
     std::vector<float> w(static_cast<size_t>(rows * item.columns));
-    for (int64_t i = 0; i < rows; ++i) ReadRow(linear, b * kRows + i, w.data() + i * item.columns);
+    for (int64_t i = 0; i < rows; ++i) matrix.ReadRow(b * kRows + i, w.data() + i * item.columns);
     if (!std::all_of(w.begin(), w.end(), [](float x) { return std::isfinite(x); }))
       return Corrupt(
           fmt::format("tensor '{}': expected finite values, found NaN or infinity in "

@@ -25,10 +25,10 @@ TensorView Spread(const Indexer& indexer, const TensorView& x, StepContext& step
   const CacheStream& stream = step.cache->spec().Stream(StreamId::kIndexer);
   const TensorView hadamard = indexer.hadamard;
   if (stream.row_format.kind == CacheFormat::kPlain || hadamard.empty()) return x;
-  Linear matrix;
-  matrix.weight = hadamard;
+  Linear spread;
+  spread.matrix.weight = hadamard;
   const TensorView y = step.workspace->Take(DType::kF32, {x.shape[0], x.shape[1]});
-  MultiplyExactly(matrix, x, y, step);
+  MultiplyExactly(spread, x, y, step);
   return y;
 }
 
@@ -56,7 +56,7 @@ void AppendIndexKeys(const Indexer& indexer, const IndexerInputs& in, StepContex
   const Workspace::Scope scope(workspace);
   const int64_t t = in.x.shape[0];
   const TensorView k = workspace.Take(DType::kF32, {t, indexer.dims.width});
-  Multiply(indexer.w_k, RoundActivations(in.x, {&indexer.w_k}, step), k, step);
+  Apply(indexer.w_k, in.x, k, step);
   Normalize(indexer.k_norm, k, k, step);
   Rotate(indexer, in.rope, in.angles, k.Reshape({t, 1, indexer.dims.width}), step);
   Run<AppendOp>(
@@ -75,8 +75,7 @@ void ChooseKeys(const Indexer& indexer, const IndexerInputs& in,
   const auto [heads, width, topk, interleaved] = indexer.dims;
 
   const TensorView q = workspace.Take(DType::kF32, {t, heads * width});
-  Multiply(indexer.w_q, RoundActivations(in.c_q.Slice(0, begin, end), {&indexer.w_q}, step), q,
-           step);
+  Apply(indexer.w_q, in.c_q.Slice(0, begin, end), q, step);
   const TensorView q_heads = q.Reshape({t, heads, width});
   Rotate(indexer, in.rope, in.angles.Rows(begin, end), q_heads, step);
   const TensorView weights = workspace.Take(DType::kF32, {t, heads});

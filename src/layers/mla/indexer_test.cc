@@ -40,9 +40,9 @@ class IndexerTest : public testing::Test {
     const Tensor c_q = Random({kTokens, kCq}, rng);
     Indexer indexer;
     indexer.dims = kDims;
-    indexer.w_q.weight = w_q;
-    indexer.w_k.weight = w_k;
-    indexer.w_weights.weight = w_weights;
+    indexer.w_q.matrix.weight = w_q;
+    indexer.w_k.matrix.weight = w_k;
+    indexer.w_weights.matrix.weight = w_weights;
     indexer.k_norm = {norm, bias};
     indexer.hadamard = HadamardMatrix(kDims.width);
 

@@ -10,7 +10,7 @@ namespace {
 // [H, rows, C] of w_kv_b [H·(N+V), C], starting at row `begin` of each head.
 TensorView HeadRows(const MlaLayer& mla, int64_t begin, int64_t rows) {
   const int64_t per_head = mla.dims.n + mla.dims.v;
-  TensorView out = mla.w_kv_b.weight;
+  TensorView out = mla.w_kv_b.matrix.weight;
   out.data += begin * out.stride[0] * SizeOf(out.dtype);
   out.rank = 3;
   out.stride = {per_head * out.stride[0], out.stride[0], 1};
@@ -77,7 +77,7 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
   AttendFrom(mla, angles, x, o, step);
   const TensorView u = GatherColumns(o.Reshape({t, mla.dims.h * mla.dims.v}), mla.w_o.inputs(),
                                      step, /*unit=*/mla.dims.v);
-  MultiplyShared(mla.w_o, RoundActivations(u, {&mla.w_o}, step), y, step);
+  ApplyShared(mla.w_o, u, y, step);
 }
 
 }  // namespace latte

@@ -58,7 +58,7 @@ ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceChunk& sequence, i
   const int64_t width = dims.h * per_head;
   const TensorView kv =
       step.workspace->Take(DType::kF32, {end - begin, width + kPad}).Slice(1, 0, width);
-  Multiply(mla.w_kv_b, RoundActivations(rows.Slice(1, 0, dims.c), {&mla.w_kv_b}, step), kv, step);
+  Apply(mla.w_kv_b, rows.Slice(1, 0, dims.c), kv, step);
   return {Heads(kv, 0, dims.h, per_head, dims.n),
           Heads(rows, dims.c, dims.h, /*per_head=*/0, dims.r),  // one rope key, shared by all heads
           Heads(kv, dims.n, dims.h, per_head, dims.v)};

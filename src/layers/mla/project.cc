@@ -64,7 +64,7 @@ MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const Tens
   if (through_latent) {
     Normalize(mla.c_q_norm, from_h, from_h, step);
     q = workspace.Take(DType::kF32, {t, dims.h * dims.qk()});
-    Multiply(mla.w_q, RoundActivations(from_h, {&mla.w_q}, step), q, step);
+    Apply(mla.w_q, from_h, q, step);
   }
   const MlaQueries queries{HeadColumns(q, dims.h, 0, dims.n),
                            HeadColumns(q, dims.h, dims.n, dims.qk())};
@@ -83,7 +83,7 @@ void AppendRows(const MlaLayer& mla, const RopeAngles& angles, const TensorView&
   const MlaDims& dims = mla.dims;
   const int64_t t = x.shape[0];
   const TensorView kv = workspace.Take(DType::kF32, {t, dims.latent()});
-  Multiply(mla.w_dkv, RoundActivations(x, {&mla.w_dkv}, step), kv, step);
+  Apply(mla.w_dkv, x, kv, step);
   const TensorView no_queries = workspace.Take(DType::kF32, {t, 0, dims.r});
   NormRopeAppend(mla, angles, kv, no_queries, step);
   if (OwnsChoice(mla, step))
@@ -99,7 +99,7 @@ void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepCo
   const int64_t h = dims.h;
   const int64_t t = projected.c_kv.shape[0];
   const TensorView kv = workspace.Take(DType::kF32, {t, h * (dims.n + dims.v)});
-  Multiply(mla.w_kv_b, RoundActivations(projected.c_kv, {&mla.w_kv_b}, step), kv, step);
+  Apply(mla.w_kv_b, projected.c_kv, kv, step);
 
   const TensorView key = workspace.Take(DType::kF32, {t, h * dims.qk()});
   const TensorView value = workspace.Take(DType::kF32, {t, h * dims.v});

@@ -48,8 +48,7 @@ class QueryTemperature : public testing::TestWithParam<MlaPath> {
   }
   Linear RandomLinear(int64_t rows, int64_t columns) {
     Linear out;
-    out.weight = RandomTensor({rows, columns});
-    out.format.value = DType::kF32;
+    out.matrix.weight = RandomTensor({rows, columns});
     return out;
   }
 

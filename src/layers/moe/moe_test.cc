@@ -17,14 +17,13 @@ Linear Ones(DType dtype) {
     std::fill_n(weight.Ptr<int8_t>(), kWidth * kWidth, int8_t{1});
     Tensor scale(DType::kF32, {kWidth, 1});
     std::fill_n(scale.Ptr<float>(), kWidth, 1.0f);
-    out.scale = scale;
-    out.format = {DType::kI8, /*block_rows=*/1, /*block_columns=*/kWidth};
-    out.owned.push_back(std::move(scale));
+    out.matrix.scale = out.matrix.Own(std::move(scale));
+    out.matrix.block_rows = 1;
+    out.matrix.block_columns = kWidth;
   } else {
     std::fill_n(weight.Ptr<uint16_t>(), kWidth * kWidth, uint16_t{0x3f80});
   }
-  out.weight = weight;
-  out.owned.insert(out.owned.begin(), std::move(weight));
+  out.matrix.weight = out.matrix.Own(std::move(weight));
   return out;
 }
 
@@ -48,7 +47,7 @@ TEST(Moe, ExpertsWhoseDownProjectionsDifferGiveWhatEachGivesAlone) {
   Tensor router(DType::kF32, {2, kWidth});  // token i goes to expert i
   const float rows[] = {1, -1, -1, 1};
   std::copy_n(rows, 4, router.Ptr<float>());
-  moe.router.weight = router;
+  moe.router.matrix.weight = router;
   for (const DType down : {DType::kI8, DType::kBF16})
     moe.experts.push_back({Ones(DType::kBF16), Ones(DType::kBF16), Ones(down)});
 

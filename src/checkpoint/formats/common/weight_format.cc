@@ -1,18 +1,11 @@
 #include "src/checkpoint/formats/common/weight_format.h"
 
-#include <utility>
-
 namespace latte {
 
 std::vector<int64_t> WantedMatrix::Shape(int64_t n, int64_t k) const {
   std::vector<int64_t> out(shape.begin(), shape.end() - 2);
   out.insert(out.end(), {n, k});
   return out;
-}
-
-TensorView LoadedMatrix::Own(Tensor tensor) {
-  owned.push_back(std::move(tensor));
-  return owned.back().view();
 }
 
 void EncodedRows::AddError(float w, float stored) {

@@ -16,6 +16,7 @@
 #include "src/base/json.h"
 #include "src/base/json_out_fwd.h"
 #include "src/base/thread_pool.h"
+#include "src/checkpoint/formats/common/loaded_matrix.h"
 #include "src/checkpoint/safetensors/safetensors.h"
 #include "src/tensor/tensor.h"
 
@@ -73,18 +74,6 @@ struct MatrixParts {
   const std::string& name(size_t i) const { return stored.tensors[i].name; }
 };
 
-// A matrix as the GEMM ops take it (kernels/params/gemm.h): values [N, K], scales and zero points
-// by block. Views into the parts, or into `owned`.
-struct LoadedMatrix {
-  TensorView weight;
-  TensorView scale;  // empty: plain
-  TensorView zero;   // empty: DTypeInfo::zero of the type
-  std::vector<Tensor> owned;
-
-  // Stores `tensor` with the matrix and returns a view of it.
-  TensorView Own(Tensor tensor);
-};
-
 // The encoded bytes of some rows of a matrix.
 struct EncodedRows {
   std::vector<std::byte> values;
@@ -134,7 +123,8 @@ struct WeightFormat {
   Result<QuantScheme> (*parse)(const Json& json) = nullptr;
   // The tensors that represent the matrix, with `scheme` of this format.
   StoredMatrix (*tensors)(const WantedMatrix& wanted, const QuantScheme& scheme);
-  // Errors: kCorrupt and kUnsupported naming the tensor. `threads` may be null.
+  // The whole matrix; the caller sets its blocks. Errors: kCorrupt and kUnsupported naming the tensor.
+  // `threads` may be null.
   Result<LoadedMatrix> (*load)(const MatrixParts& parts, ThreadPool* threads);
   // Whether loading takes memory in addition to the mapped file; null: never.
   bool (*repacks)(const QuantScheme& scheme) = nullptr;
