@@ -1,5 +1,6 @@
-// Heads and bodies of HTTP requests: what a request means does not depend on the packets that it
-// arrives in, no limit is exceeded, and a refusal has a status and a message.
+// Heads and bodies of HTTP requests, answers of servers and of proxies, and addresses: what they mean
+// does not depend on the packets that they arrive in, no limit is exceeded, and a refusal has a
+// message, for a request a status, too.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -7,6 +8,9 @@
 #include <utility>
 
 #include "src/base/check.h"
+#include "src/http/client/proxy.h"
+#include "src/http/client/response_reader.h"
+#include "src/http/client/url.h"
 #include "src/http/connection/body_reader.h"
 #include "src/http/connection/head_check.h"
 
@@ -69,11 +73,85 @@ std::string Read(std::string_view bytes, size_t piece) {
   return arrival.Told();
 }
 
+constexpr latte::ResponseLimits kAnswerLimits = {.max_head_bytes = 500, .max_body_bytes = 300};
+
+constexpr std::string_view kTooLong = "too long";
+
+// All that a caller of the client would be told of an answer, or "none": how early a wrong one is
+// refused, and how much of it is passed on before, depends on the packets.
+std::string Answer(std::string_view bytes, size_t piece, bool to_connect) {
+  std::string told;
+  size_t body_bytes = 0;
+  latte::ResponseReader reader(kAnswerLimits, to_connect,
+                               {.on_head =
+                                    [&](const latte::HttpResponse& head) {
+                                      LATTE_CHECK(told.empty() && head.status / 100 != 1, "{}",
+                                                  head.status);
+                                      told = std::to_string(head.status) + " " + head.content_type;
+                                      for (const auto& [name, value] : head.fields.list())
+                                        told += "\n" + name + ":" + value;
+                                      LATTE_CHECK(told.size() <= 500 + 100, "{}", told.size());
+                                      told += "\n\n";
+                                    },
+                                .on_body =
+                                    [&](std::string_view text) {
+                                      body_bytes += text.size();
+                                      told += text;
+                                    }});
+  for (size_t at = 0; at < bytes.size() && !reader.done(); at += piece) {
+    const latte::Status added = reader.Add(bytes.substr(at, piece));
+    if (!added) LATTE_CHECK(!added.error().message.empty(), "no message");
+    if (!added && added.error().message.find("longer than") != std::string::npos)
+      return std::string(kTooLong);
+    if (!added) return "none";
+    LATTE_CHECK(body_bytes <= 300 && !(to_connect && body_bytes > 0), "{}", body_bytes);
+  }
+  if (reader.done()) return told + (reader.keep_alive() ? "\nkept" : "");
+  return reader.End() ? told + "\nended" : "none";
+}
+
+void CheckAnswer(std::string_view bytes, size_t piece, bool to_connect) {
+  const std::string whole = Answer(bytes, bytes.size(), to_connect);
+  const std::string single = Answer(bytes, 1, to_connect);
+  // Bytes behind an answer are seen only if they arrive with it; what is read at once need not wait, and
+  // only what waits is bounded.
+  const auto same = [&](const std::string& told) {
+    return told == whole || told == whole + "\nkept" || whole == told + "\nkept" ||
+           told == kTooLong || whole == kTooLong;
+  };
+  LATTE_CHECK(same(single), "byte by byte is another answer: {} / {}", whole, single);
+  LATTE_CHECK(same(Answer(bytes, piece, to_connect)), "pieces of {} bytes are another answer",
+              piece);
+}
+
+// An address that was read is read again from its text, and leads nowhere else.
+void CheckAddress(std::string_view text) {
+  const latte::HttpUrl base = {.scheme = latte::HttpUrl::Scheme::kHttps,
+                               .host = "h",
+                               .port = 443,
+                               .path = "/a/b",
+                               .query = "c",
+                               .socket = ""};
+  for (const auto& url : {latte::ParseWebUrl(text), latte::ResolveLocation(base, text)}) {
+    if (!url) continue;
+    const auto again = latte::ParseWebUrl(url->Text());
+    LATTE_CHECK(again && again->Text() == url->Text() && again->SameOrigin(*url), "{}",
+                url->Text());
+  }
+  const latte::ProxyVariable variable = {"https_proxy", std::string(text)};
+  const auto proxy = latte::ProxyFor(base, {variable, variable, std::string(text)});
+  if (proxy && *proxy)
+    for (const char c : (*proxy)->authorization) LATTE_CHECK(c >= ' ' && c < 0x7f, "{}", int{c});
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  CheckAnswer(bytes, 2 + data[0] % 64, false);
+  CheckAnswer(bytes, 2 + data[0] % 64, true);
+  CheckAddress(bytes);
   const std::string whole = Read(bytes, bytes.size());
   LATTE_CHECK(whole == Read(bytes, 1), "byte by byte is another request: {}", whole);
   const size_t piece = 2 + data[0] % 64;

@@ -13,7 +13,7 @@
 #include "src/base/json_out.h"
 #include "src/checkpoint/hub_cache.h"
 #include "src/checkpoint/model_path.h"
-#include "src/hub/net/curl_http.h"
+#include "src/hub/net/http.h"
 #include "src/hub/pull.h"
 
 namespace latte {
@@ -109,9 +109,7 @@ Status PullCommand(const PullFlags& flags) {
         hub.offline ? "HF_HUB_OFFLINE" : "--dry-run"));
   if (hub.offline) return Offline(flags, request);
   std::atomic<bool> stop = false;
-  LATTE_ASSIGN_OR_RETURN(
-      const HttpFactory http,
-      CurlClients({flags.timeout, "latte/" LATTE_VERSION, hub.certificates}, stop));
+  const HttpFactory http = HttpClients({flags.timeout, "latte/" LATTE_VERSION, hub.endpoint}, stop);
   const bool quiet = flags.quiet || flags.json;
   const ProgressStyle style = quiet ? ProgressStyle::kNone : ProgressStyle::kUsual;
   Progress checked("checked", "", style);

@@ -1,16 +1,8 @@
 #include "apps/flags/remote_flags.h"
 
-#include <cstdlib>
+#include "src/base/variables.h"
 
 namespace latte {
-namespace {
-
-std::string VariableOrEmpty(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-}  // namespace
 
 void RemoteFlags::AddUrl(const FlagSet& app, bool required) {
   Flag flag =
@@ -38,8 +30,8 @@ std::vector<std::pair<std::string, Flag>> RemoteFlags::AddOthers(const FlagSet& 
 
 ApiAddress RemoteFlags::Address() const {
   std::string key = api_key;
-  if (key.empty()) key = VariableOrEmpty("LATTE_API_KEY");
-  if (key.empty()) key = VariableOrEmpty("OPENAI_API_KEY");
+  if (key.empty()) key = Env("LATTE_API_KEY");
+  if (key.empty()) key = Env("OPENAI_API_KEY");
   return {url, key};
 }
 

@@ -2,23 +2,19 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
 #include <pwd.h>
 #include <unistd.h>
 
+#include "src/base/variables.h"
+
 namespace latte {
 namespace {
 
 constexpr std::string_view kNameCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-
-std::string Env(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // The home of `user`, or of the current user if it is empty; empty if unknown.
 std::string HomeOf(const std::string& user) {

@@ -1,5 +1,6 @@
 #include "src/http/transport.h"
 
+#include <type_traits>
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
@@ -8,11 +9,18 @@
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/ssl/stream.hpp>
 
+#include "src/base/check.h"
+
 namespace latte {
 namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+using TlsStream = asio::ssl::stream<tcp::socket>;
+
+// TLS over `below`, as client.
+template <class Stream>
+std::unique_ptr<Transport> TlsOver(Stream& below, asio::ssl::context& tls, const std::string& host);
 
 template <class Socket>
 class PlainTransport final : public Transport {
@@ -38,17 +46,22 @@ class PlainTransport final : public Transport {
   }
   void WaitForBreak(Done done) override { socket_.async_wait(Socket::wait_error, std::move(done)); }
   bool can_half_close() const override { return true; }
+  std::unique_ptr<Transport> StartTls(asio::ssl::context& tls, const std::string& host) override {
+    return TlsOver(socket_, tls, host);
+  }
 
  private:
   Socket socket_;
 };
 
+// `Below`: a TCP socket, or TLS to a proxy.
+template <class Below>
 class TlsTransport final : public Transport {
  public:
   using Role = asio::ssl::stream_base::handshake_type;
 
-  TlsTransport(tcp::socket socket, asio::ssl::context& tls, Role role)
-      : stream_(std::move(socket), tls), role_(role) {}
+  TlsTransport(Below below, asio::ssl::context& tls, Role role)
+      : stream_(std::move(below), tls), role_(role) {}
 
   // The certificate of the other side must be for `host`, which is also sent to it if it is a name.
   void Expect(const std::string& host) {
@@ -60,7 +73,17 @@ class TlsTransport final : public Transport {
                name.data());
     ErrorCode ignored;
     stream_.set_verify_mode(asio::ssl::verify_peer, ignored);
-    stream_.set_verify_callback(asio::ssl::host_name_verification(host), ignored);
+    stream_.set_verify_callback(
+        [problem = problem_, is_for_host = asio::ssl::host_name_verification(host)](
+            bool trusted, asio::ssl::verify_context& context) {
+          const bool accepted = is_for_host(trusted, context);
+          if (!accepted)
+            *problem = trusted ? "the certificate is for another host"
+                               : X509_verify_cert_error_string(
+                                     X509_STORE_CTX_get_error(context.native_handle()));
+          return accepted;
+        },
+        ignored);
   }
 
   void Handshake(Done done) override { stream_.async_handshake(role_, std::move(done)); }
@@ -84,11 +107,32 @@ class TlsTransport final : public Transport {
     stream_.lowest_layer().async_wait(tcp::socket::wait_error, std::move(done));
   }
   bool can_half_close() const override { return false; }
+  std::unique_ptr<Transport> StartTls(asio::ssl::context& tls, const std::string& host) override {
+    return TlsOver(stream_, tls, host);
+  }
+  std::string certificate_problem() const override { return *problem_; }
 
  private:
-  asio::ssl::stream<tcp::socket> stream_;
+  asio::ssl::stream<Below> stream_;
   Role role_;
+  // The stream, which calls back, may move on into another transport.
+  std::shared_ptr<std::string> problem_ = std::make_shared<std::string>();
 };
+
+template <class Stream>
+std::unique_ptr<Transport> TlsOver(Stream& below, asio::ssl::context& tls,
+                                   const std::string& host) {
+  constexpr bool kCarriesTls =
+      std::is_same_v<Stream, tcp::socket> || std::is_same_v<Stream, TlsStream>;
+  LATTE_CHECK(kCarriesTls, "TLS to {} needs TCP, or TLS to a proxy", host);
+  if constexpr (kCarriesTls) {
+    auto out = std::make_unique<TlsTransport<Stream>>(std::move(below), tls,
+                                                      asio::ssl::stream_base::client);
+    out->Expect(host);
+    return out;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -101,14 +145,8 @@ std::unique_ptr<Transport> MakeTransport(asio::local::stream_protocol::socket so
 }
 
 std::unique_ptr<Transport> MakeTransport(tcp::socket socket, asio::ssl::context& tls) {
-  return std::make_unique<TlsTransport>(std::move(socket), tls, asio::ssl::stream_base::server);
-}
-
-std::unique_ptr<Transport> MakeClientTransport(tcp::socket socket, asio::ssl::context& tls,
-                                               const std::string& host) {
-  auto out = std::make_unique<TlsTransport>(std::move(socket), tls, asio::ssl::stream_base::client);
-  out->Expect(host);
-  return out;
+  return std::make_unique<TlsTransport<tcp::socket>>(std::move(socket), tls,
+                                                     asio::ssl::stream_base::server);
 }
 
 }  // namespace latte

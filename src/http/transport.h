@@ -37,15 +37,17 @@ class Transport {
   virtual void WaitForBreak(Done done) = 0;
   // Whether the end of the client's direction may leave the other open.
   virtual bool can_half_close() const = 0;
+  // The client's side of TLS over this connection, which moves into it: the handshake fails unless
+  // the certificate is trusted and is for `host`. For TCP, and once more over TLS to a proxy.
+  virtual std::unique_ptr<Transport> StartTls(boost::asio::ssl::context& tls,
+                                              const std::string& host) = 0;
+  // After a handshake that failed: why the certificate was not accepted; empty: for another reason.
+  virtual std::string certificate_problem() const { return ""; }
 };
 
 std::unique_ptr<Transport> MakeTransport(boost::asio::ip::tcp::socket socket);
 std::unique_ptr<Transport> MakeTransport(boost::asio::local::stream_protocol::socket socket);
 std::unique_ptr<Transport> MakeTransport(boost::asio::ip::tcp::socket socket,
                                          boost::asio::ssl::context& tls);
-// The client's side of TLS: the handshake fails unless the certificate is trusted and is for `host`.
-std::unique_ptr<Transport> MakeClientTransport(boost::asio::ip::tcp::socket socket,
-                                               boost::asio::ssl::context& tls,
-                                               const std::string& host);
 
 }  // namespace latte

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "src/http/client/url.h"
 #include "src/hub/download.h"
-#include "src/hub/net/url.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {
@@ -91,8 +91,8 @@ std::string DownloadWorker::Url(DownloadJob& job) const {
 }
 
 Asked DownloadWorker::AskedFor(const DownloadJob& job, const HubReply& reply) const {
-  const Result<UrlOrigin> origin = OriginOf(reply.url);
-  return {source_.repo, source_.commit, job.file.path, origin ? origin->host : "the server",
+  const Result<HttpUrl> url = ParseWebUrl(reply.url);
+  return {source_.repo, source_.commit, job.file.path, url ? url->host : "the server",
           reply.redirected};
 }
 

@@ -2,23 +2,18 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "src/base/file.h"
 #include "src/base/strings.h"
+#include "src/base/variables.h"
 #include "src/checkpoint/hub_cache.h"
-#include "src/hub/net/url.h"
+#include "src/http/client/url.h"
 
 namespace latte {
 namespace {
-
-std::string Env(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 bool IsSet(const char* name) {
   std::string value = Env(name);
@@ -60,14 +55,12 @@ Result<HubEnvironment> ReadHubEnvironment() {
   HubEnvironment out;
   if (const std::string endpoint = Env("HF_ENDPOINT"); !endpoint.empty()) out.endpoint = endpoint;
   while (out.endpoint.ends_with('/')) out.endpoint.pop_back();
-  if (const auto origin = OriginOf(out.endpoint); !origin)
+  if (const auto origin = ParseWebUrl(out.endpoint); !origin)
     return InvalidArgument("HF_ENDPOINT: " + origin.error().message);
   if (out.endpoint.find_first_of("?#") != std::string::npos)
     return InvalidArgument("HF_ENDPOINT: expected an address without '?' and '#'");
   out.cache = HubCacheFolder();
   out.offline = IsSet("HF_HUB_OFFLINE") || IsSet("TRANSFORMERS_OFFLINE");
-  out.certificates = Env("SSL_CERT_FILE");
-  if (out.certificates.empty()) out.certificates = Env("CURL_CA_BUNDLE");
   LATTE_RETURN_IF_ERROR(ReadToken(&out));
   LATTE_RETURN_IF_ERROR(CheckToken(out));
   return out;

@@ -13,7 +13,6 @@ struct HubEnvironment {
   std::string token;                                // empty: none
   std::string token_from;                           // "HF_TOKEN" or the path of a file
   bool offline = false;                             // HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE
-  std::string certificates;                         // SSL_CERT_FILE or CURL_CA_BUNDLE
 };
 
 // The token is taken from HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file of HF_TOKEN_PATH or "token" in

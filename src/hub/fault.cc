@@ -87,13 +87,17 @@ Fault FaultOfNet(const NetError& error, bool first) {
   using Net = NetError::Kind;
   if (error.kind == Net::kStopped) return {Kind::kStopped, {Code::kCancelled, "stopped"}, {}};
   const bool unreachable = error.kind == Net::kName || error.kind == Net::kConnect;
-  if (error.kind == Net::kTls || error.kind == Net::kRejected || (first && unreachable))
+  if (error.kind == Net::kTls || error.kind == Net::kProxy || error.kind == Net::kRejected ||
+      (first && unreachable))
     return Fatal(Code::kUnavailable, error.message);
   return Retry(error.message);
 }
 
 Fault FaultOfStatus(const HttpHead& head, const Asked& asked, const HubEnvironment& hub) {
-  const std::string answer = fmt::format("{}: {} answers {}", What(asked), asked.host, head.status);
+  const std::string through =
+      head.proxy.empty() ? "" : fmt::format(" (through the {})", head.proxy);
+  const std::string answer =
+      fmt::format("{}: {} answers {}{}", What(asked), asked.host, head.status, through);
   // A signed address expires; the Hub gives a new one.
   if (asked.redirected && head.status >= 400 && head.status < 500 && head.status != 429)
     return Retry(answer + " for the address that the Hub gave");

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "src/hub/net/url.h"
+#include "src/http/client/url.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {
@@ -22,16 +22,14 @@ tl::unexpected<NetError> Reject(const std::string& url, std::string_view why) {
 
 // The address that a redirect from `url` leads to.
 tl::expected<std::string, NetError> Next(const std::string& url, const HttpHead& head,
-                                         const UrlOrigin& endpoint) {
+                                         const HttpUrl& from, const HttpUrl& endpoint) {
   if (head.Get("location").empty()) return Reject(url, "a redirect without an address");
-  const Result<std::string> next = ResolveLocation(url, head.Get("location"));
+  const Result<HttpUrl> next = ResolveLocation(from, head.Get("location"));
   if (!next) return Reject(url, "a redirect to no http or https address");
-  const Result<UrlOrigin> origin = OriginOf(*next);
-  if (!origin) return Reject(url, "a redirect to no http or https address");
-  if (origin->scheme == "http" && endpoint.scheme != "http")
+  if (next->scheme != HttpUrl::Scheme::kHttps && endpoint.scheme == HttpUrl::Scheme::kHttps)
     return Reject(url, fmt::format("a redirect to http://{}, which is not secure, is not followed",
-                                   origin->host));
-  return *next;
+                                   next->host));
+  return next->Text();
 }
 
 }  // namespace
@@ -40,7 +38,7 @@ tl::expected<HubReply, NetError> HubGet(Http& http, const HubEnvironment& hub,
                                         const std::string& url,
                                         const std::vector<std::string>& headers,
                                         const HttpBody& body, const OnRedirect& on_redirect) {
-  const Result<UrlOrigin> endpoint = OriginOf(hub.endpoint);
+  const Result<HttpUrl> endpoint = ParseWebUrl(hub.endpoint);
   if (!endpoint) return Reject(hub.endpoint, "no address");
   HttpBody wanted = body;
   wanted.begin = [&](const HttpHead& head) {
@@ -49,9 +47,9 @@ tl::expected<HubReply, NetError> HubGet(Http& http, const HubEnvironment& hub,
   HubReply reply;
   reply.url = url;
   for (int redirects = 0;; ++redirects) {
-    const Result<UrlOrigin> origin = OriginOf(reply.url);
-    if (!origin) return Reject(reply.url, "no http or https address");
-    reply.redirected = reply.redirected || *origin != *endpoint;
+    const Result<HttpUrl> asked = ParseWebUrl(reply.url);
+    if (!asked) return Reject(reply.url, "no http or https address");
+    reply.redirected = reply.redirected || !asked->SameOrigin(*endpoint);
     HubRequest request{reply.url, headers};
     if (!reply.redirected && !hub.token.empty())
       request.headers.push_back("Authorization: Bearer " + hub.token);
@@ -61,7 +59,7 @@ tl::expected<HubReply, NetError> HubGet(Http& http, const HubEnvironment& hub,
     if (!IsRedirect(reply.head.status)) return reply;
     if (redirects == kMostRedirects) return Reject(url, "more than five redirects");
     if (on_redirect && !on_redirect(reply.head)) return Reject(url, "its redirect is not followed");
-    auto next = Next(reply.url, reply.head, *endpoint);
+    auto next = Next(reply.url, reply.head, *asked, *endpoint);
     if (!next) return tl::unexpected(std::move(next).error());
     reply.url = *std::move(next);
   }

@@ -11,9 +11,9 @@
 #include "src/base/json.h"
 #include "src/checkpoint/config/model_family.h"
 #include "src/checkpoint/config/quant_config.h"
+#include "src/http/client/url.h"
 #include "src/hub/files/disk.h"
 #include "src/hub/files/verified_blobs.h"
-#include "src/hub/net/url.h"
 #include "src/hub/progress_text.h"
 
 namespace latte {
@@ -50,11 +50,11 @@ Result<std::string> ListOnce(Http& http, const HubEnvironment& hub, const PullRe
   if (!reply) {
     *fault = FaultOfNet(reply.error(), true);
   } else if (reply->head.status != 200) {
-    const Result<UrlOrigin> origin = OriginOf(reply->url);
-    *fault = FaultOfStatus(reply->head,
-                           {request.repo, request.revision, "",
-                            origin ? origin->host : hub.endpoint, reply->redirected},
-                           hub);
+    const Result<HttpUrl> from = ParseWebUrl(reply->url);
+    *fault = FaultOfStatus(
+        reply->head,
+        {request.repo, request.revision, "", from ? from->host : hub.endpoint, reply->redirected},
+        hub);
   }
   return text;
 }

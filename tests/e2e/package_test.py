@@ -72,6 +72,15 @@ class Package(unittest.TestCase):
         self.assertTrue(text.startswith("Once upon a time"), text)
         self.assertGreater(len(text.split()), 20, text)
 
+    def test_programs_need_no_other_library(self):
+        """Every name of a library that the binary or liblatte loads; a new one needs a row in THIRD_PARTY.md and a package."""
+        known = {"fmt", "spdlog", "prometheus-cpp-core", "pcre2-8", "xxhash", "ssl", "crypto", "edit", "stdc++", "m", "gcc_s", "c", "latte"}
+        for path in (self.prefix / "bin/latte", self.lib / "liblatte.so"):
+            needed = re.findall(r"\(NEEDED\).*\[(?:lib)?([^\]]*?)\.so", run("readelf", "-d", path, cwd=self.dir))
+            self.assertIn("ssl", needed)
+            self.assertEqual({name for name in needed if not name.endswith("san") and not name.startswith("ld-linux")} - known, set(), path)
+            self.assertNotIn("libcurl", run("ldd", path, cwd=self.dir))
+
     def test_hello_engine_says_what_is_wrong(self):
         program = self.build_with_pkg_config(CXX, "c++20", ROOT / "examples/hello_engine/main.cc")
         done = subprocess.run([program, "no/model"], cwd=self.dir, text=True, capture_output=True)

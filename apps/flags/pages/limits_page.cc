@@ -195,7 +195,9 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | Limit | Most | Set by | Beyond it | Shown by |
 |---|---|---|---|---|
 | a listing | 32 MiB | kMostListingBytes in src/hub/pull.cc | refused | tests/e2e/hub/pull_test.py test_a_listing_or_head_that_is_too_large |
-| head of an answer | 64 KiB | kMostHeaderBytes in src/hub/net/curl_http.cc | refused | tests/e2e/hub/pull_test.py test_a_listing_or_head_that_is_too_large |
+| head of an answer, of a proxy's, and of a chunk | 64 KiB | max_head_bytes in src/http/client/client.h | refused | tests/e2e/hub/pull_test.py test_a_listing_or_head_that_is_too_large |
+| body of a redirect or an error | 64 KiB | kMostSkippedBytes in src/hub/net/http.cc | the connection ends | Clients.BodiesThatAreNotWanted |
+| hosts whose connections are kept | 8 | kMostOrigins in src/hub/net/http.cc | new connections | Clients.KeepConnectionsToAFewHosts |
 | path of a file, bytes | 1,024 | kMostPathBytes in src/hub/repo/listing.cc | refused | Listing.NamesThatLeadElsewhereAreRefused |
 | redirects | 5 | kMostRedirects in src/hub/hub_get.cc | refused | HubGet.RedirectsThatAreNotFollowed |
 | wrong copies of a file | 2 | kMostBadCopies in src/hub/download.cc | exit code 1 | Downloads.WrongBytesAreNeverKept |
@@ -231,7 +233,7 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | Limit | Most | Set by | Beyond it | Shown by |
 |---|---|---|---|---|
 | an address, bytes | 4,096 | kMostBytes in src/http/client/url.cc | exit code 2 | Url.Refused |
-| head of an answer | 64 KiB | max_head_bytes in src/http/client/client.h | an error of the request | HttpClient.BoundsHeads |
+| head of an answer, of a proxy's, and of a chunk | 64 KiB | max_head_bytes in src/http/client/client.h | an error of the request | ResponseReader.WhatNeverEndsIsBounded |
 | an answer | 64 MiB | max_body_bytes in src/http/client/client.h | an error of the request | HttpClient.BoundsBodiesWithoutALength |
 | an event of a stream | 8 MiB | max_event_bytes in src/http/client/sse.h | an error of the request | Sse.LinesAndEventsAreBounded |
 )";

@@ -1,5 +1,5 @@
 // An HTTP/1.1 client for one server, with one thread: many requests at once, connections that are
-// used again, bodies in pieces as they arrive.
+// used again, bodies in pieces as they arrive; TLS and proxies. No redirect is followed.
 //
 // All functions and callbacks run on the thread that calls Run.
 #pragma once
@@ -8,32 +8,47 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "latte/status.h"
 
+#include "src/http/client/proxy.h"
 #include "src/http/client/url.h"
 #include "src/http/message.h"
 
 namespace latte {
 
 struct HttpClientOptions {
-  // PEM file with the certificates to trust; empty: the system's certificates. For https:// only.
+  // PEM file with the certificates to trust, for https:// only; empty: of SSL_CERT_FILE, SSL_CERT_DIR
+  // and CURL_CA_BUNDLE, else the system's.
   std::string ca_file = "";
+  // http targets are asked for through it by their whole address, https targets by CONNECT.
+  std::optional<HttpProxy> proxy = std::nullopt;
   // 0: no limit.
-  std::chrono::milliseconds connect_timeout{10'000};  // name, connection and TLS handshake
+  std::chrono::milliseconds connect_timeout{10'000};  // name, connection, proxy and TLS handshake
   std::chrono::milliseconds first_byte_timeout{0};    // from then to the head of the response
+  std::chrono::milliseconds stall_timeout{0};         // without a byte of the body
   std::chrono::milliseconds total_timeout{0};         // from Start to the end of the response
-  int64_t max_head_bytes = 64 << 10;
+  int64_t max_head_bytes = 64 << 10;  // with the heads of interim responses; of a proxy's, too
   int64_t max_body_bytes = 64 << 20;
+  // What messages tell users to do if there is no connection, and if there is no TLS.
+  std::string connect_advice = "is the server running?";
+  std::string tls_advice =
+      "the certificate must be for this host and be trusted: --ca-file names a file of "
+      "certificates "
+      "to trust";
 };
 
 // What kept a response from being complete.
 enum class HttpFailure {
   kNone,
   kRequest,      // the request cannot be sent
-  kConnect,      // no connection, or no TLS
+  kName,         // the host, or its proxy, has no address
+  kConnect,      // no connection
+  kProxy,        // the proxy refuses
+  kTls,          // the server could not prove who it is
   kTimeout,      // one of the timeouts
   kLost,         // the connection ended within the response
   kBadResponse,  // no HTTP, or too large
@@ -59,7 +74,7 @@ class HttpClient {
  public:
   using CallId = uint64_t;
 
-  // Opens no connection. Errors: kInvalidArgument for a file of certificates that cannot be used.
+  // Opens no connection. Errors: for https, of LoadAuthorities (certificates.h).
   [[nodiscard]] static Result<std::unique_ptr<HttpClient>> Create(const HttpUrl& url,
                                                                   const HttpClientOptions& options);
   virtual ~HttpClient() = default;
@@ -74,6 +89,8 @@ class HttpClient {
 
   // Until no call and no timer is left, or Stop.
   virtual void Run() = 0;
+  // The same, but not longer than `limit`.
+  virtual void RunFor(std::chrono::nanoseconds limit) = 0;
   // Run returns after this callback. Another Run continues.
   virtual void Stop() = 0;
 

@@ -32,15 +32,24 @@ bool CanBeSent(const HttpRequest& request) {
          });
 }
 
-std::string RequestText(const HttpRequest& request, const HttpUrl& url) {
-  std::string out = fmt::format("{} {}{}{} HTTP/1.1\r\nHost: {}\r\n", request.method, request.path,
+// `proxy`: one that is asked for the target by its whole address, or nullptr.
+std::string RequestText(const HttpRequest& request, const HttpUrl& url, const HttpProxy* proxy) {
+  std::string out = fmt::format("{} {}{}{}{} HTTP/1.1\r\nHost: {}\r\n", request.method,
+                                proxy != nullptr ? url.Origin() : "", request.path,
                                 request.query.empty() ? "" : "?", request.query, url.Authority());
+  if (proxy != nullptr && !proxy->authorization.empty())
+    out += fmt::format("Proxy-Authorization: {}\r\n", proxy->authorization);
   for (const auto& [name, value] : request.fields.list())
     out += fmt::format("{}: {}\r\n", name, value);
   if (!request.body.empty() || request.method == "POST")
     out += fmt::format("Content-Length: {}\r\n", request.body.size());
   out += "\r\n";
   return out.append(request.body.text());
+}
+
+// The proxy that reads the requests for `url` themselves.
+const HttpProxy* ReadingProxy(const HttpUrl& url, const HttpClientOptions& options) {
+  return options.proxy && url.scheme == HttpUrl::Scheme::kHttp ? &*options.proxy : nullptr;
 }
 
 }  // namespace
@@ -57,7 +66,7 @@ ClientCall::ClientCall(asio::io_context& io, ClientConnections* connections, con
       method_(request.method),
       bad_request_(!CanBeSent(request)),
       timer_(io) {
-  if (!bad_request_) out_ = RequestText(request, url);
+  if (!bad_request_) out_ = RequestText(request, url, ReadingProxy(url, options));
 }
 
 void ClientCall::Start() {
@@ -85,29 +94,18 @@ void ClientCall::Cancel() {
 void ClientCall::Connect() {
   SetTimeout(options_.connect_timeout, "no connection");
   socket_ = connections_->Connect(
-      [self = shared_from_this()](const ErrorCode& error, std::unique_ptr<Transport> transport) {
-        self->OnConnected(error, std::move(transport));
+      [self = shared_from_this()](tl::expected<std::unique_ptr<Transport>, ConnectError> result) {
+        if (self->over_) return;
+        self->socket_.reset();
+        if (!result)
+          return self->Fail(result.error().failure,
+                            result.error().failure == HttpFailure::kBadResponse
+                                ? Code::kCorrupt
+                                : Code::kUnavailable,
+                            result.error().message);
+        self->transport_ = *std::move(result);
+        self->Exchange();
       });
-}
-
-void ClientCall::OnConnected(const ErrorCode& error, std::unique_ptr<Transport> transport) {
-  if (over_) return;
-  socket_.reset();
-  if (error)
-    return Fail(HttpFailure::kConnect, Code::kUnavailable,
-                fmt::format("cannot connect: {}; is the server running?", error.message()));
-  transport_ = std::move(transport);
-  transport_->Handshake(
-      [self = shared_from_this()](const ErrorCode& failed) { self->OnHandshake(failed); });
-}
-
-void ClientCall::OnHandshake(const ErrorCode& error) {
-  if (over_) return;
-  if (!error) return Exchange();
-  Fail(HttpFailure::kConnect, Code::kUnavailable,
-       fmt::format("no TLS: {}; the certificate must be for this host and be trusted: --ca-file "
-                   "names a file of certificates to trust",
-                   error.message()));
 }
 
 void ClientCall::Exchange() {
@@ -120,13 +118,17 @@ void ClientCall::Exchange() {
                                  }});
   SetTimeout(options_.first_byte_timeout, "no response");
   sent_ = 0;
+  head_arrived_ = false;
   Write();
   Read();
 }
 
 void ClientCall::OnHead(const HttpResponse& head) {
   if (over_) return;
-  SetTimeout(std::chrono::milliseconds(0), "");
+  const HttpProxy* const proxy = ReadingProxy(url_, options_);
+  if (proxy != nullptr && head.status == 407)
+    return Fail(HttpFailure::kProxy, Code::kUnavailable, ProxyRefusal(*proxy, head.status, url_));
+  head_arrived_ = true;
   if (receiver_.on_head) receiver_.on_head(head);
 }
 
@@ -154,6 +156,7 @@ void ClientCall::OnRead(const ErrorCode& error, size_t bytes) {
   if (over_) return;  // a callback has cancelled the call
   if (!added) return Fail(HttpFailure::kBadResponse, Code::kCorrupt, added.error().message);
   if (reader_->done()) return Finish({}, HttpFailure::kNone);
+  if (head_arrived_) SetTimeout(options_.stall_timeout, "silent: no byte");
   Read();
 }
 
@@ -192,10 +195,14 @@ void ClientCall::SetTimeout(std::chrono::milliseconds limit, std::string_view ph
   }
   timer_.expires_at(at);
   timer_.async_wait([self = shared_from_this(), limit, phase](const ErrorCode& error) {
-    if (!error && !self->over_)
-      self->Fail(HttpFailure::kTimeout, Code::kUnavailable,
-                 fmt::format("{} within {} s", phase, static_cast<double>(limit.count()) / 1000));
+    if (!error && !self->over_) self->OnTimeout(limit, phase);
   });
+}
+
+void ClientCall::OnTimeout(std::chrono::milliseconds limit, std::string_view phase) {
+  Fail(HttpFailure::kTimeout, Code::kUnavailable,
+       fmt::format("{} within {} s{}", phase, static_cast<double>(limit.count()) / 1000,
+                   socket_ ? "; missing: " + socket_->waits_for() : ""));
 }
 
 void ClientCall::Fail(HttpFailure failure, Code code, const std::string& message) {
@@ -213,7 +220,7 @@ void ClientCall::Finish(Status status, HttpFailure failure) {
 void ClientCall::Release() {
   over_ = true;
   timer_.cancel();
-  if (socket_) socket_->Close();
+  if (socket_) std::exchange(socket_, nullptr)->Close();  // it holds this call
   if (transport_) transport_->Close();
 }
 

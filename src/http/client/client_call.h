@@ -13,27 +13,18 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "src/http/client/client.h"
+#include "src/http/client/client_connect.h"
 #include "src/http/client/response_reader.h"
-#include "src/http/transport.h"
 
 namespace latte {
-
-// A connection that is being opened.
-class ClientSocket {
- public:
-  virtual ~ClientSocket() = default;
-  virtual void Close() = 0;  // the function of Connect is not called afterwards
-};
 
 // Connections of one client, idle ones and new ones.
 class ClientConnections {
  public:
-  using Connected = std::function<void(const ErrorCode&, std::unique_ptr<Transport>)>;
-
   virtual ~ClientConnections() = default;
   virtual std::unique_ptr<Transport> TakeIdle() = 0;  // nullptr: there is none
   virtual void GiveIdle(std::unique_ptr<Transport> transport) = 0;
-  virtual std::shared_ptr<ClientSocket> Connect(Connected done) = 0;
+  virtual std::shared_ptr<ClientSocket> Connect(ClientConnector::Connected done) = 0;
 };
 
 class ClientCall : public std::enable_shared_from_this<ClientCall> {
@@ -50,8 +41,6 @@ class ClientCall : public std::enable_shared_from_this<ClientCall> {
   using Clock = std::chrono::steady_clock;
 
   void Connect();
-  void OnConnected(const ErrorCode& error, std::unique_ptr<Transport> transport);
-  void OnHandshake(const ErrorCode& error);
   void Exchange();
   void Write();
   void Read();
@@ -61,6 +50,7 @@ class ClientCall : public std::enable_shared_from_this<ClientCall> {
 
   // Fails the call unless it goes on within `limit`, or the whole within the total time.
   void SetTimeout(std::chrono::milliseconds limit, std::string_view phase);
+  void OnTimeout(std::chrono::milliseconds limit, std::string_view phase);
   void Fail(HttpFailure failure, Code code, const std::string& message);
   void Finish(Status status, HttpFailure failure);
   void Release();
@@ -82,8 +72,9 @@ class ClientCall : public std::enable_shared_from_this<ClientCall> {
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Transport> retired_;  // lives until its handlers have run
   bool reused_ = false;
+  bool head_arrived_ = false;
   std::optional<ResponseReader> reader_;
-  std::array<char, 8192> buffer_;
+  std::array<char, 16 << 10> buffer_;  // a record of TLS
   bool over_ = false;
 };
 

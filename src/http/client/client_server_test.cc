@@ -1,68 +1,20 @@
 // The client and the server of src/http together: TLS, Unix sockets, many streams.
-#include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <thread>
 
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509v3.h>
-#include <unistd.h>
 
 #include "src/http/client/client.h"
 #include "src/http/server.h"
+#include "tests/support/net/certificate.h"
+#include "tests/support/net/scripted_server.h"
+#include "tests/support/scratch_dir.h"
 
 namespace latte::client_server_test {
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    std::string name = testing::TempDir() + "latte-http-XXXXXX";
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string File(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-template <class Write>
-void WritePem(const std::string& path, const Write& write) {
-  FILE* const file = std::fopen(path.c_str(), "w");
-  ASSERT_NE(file, nullptr);
-  EXPECT_EQ(write(file), 1);
-  std::fclose(file);
-}
-
-// A certificate that signs itself, for the names in `names`: "DNS:localhost,IP:127.0.0.1".
-void MakeCertificate(const char* names, const std::string& certificate, const std::string& key) {
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> pair(EVP_EC_gen("P-256"),
-                                                                 EVP_PKEY_free);
-  const std::unique_ptr<X509, decltype(&X509_free)> x509(X509_new(), X509_free);
-  ASSERT_TRUE(pair && x509);
-  X509_set_version(x509.get(), 2);
-  ASN1_INTEGER_set(X509_get_serialNumber(x509.get()), 1);
-  X509_gmtime_adj(X509_getm_notBefore(x509.get()), -3600);
-  X509_gmtime_adj(X509_getm_notAfter(x509.get()), 3600);
-  X509_set_pubkey(x509.get(), pair.get());
-  X509_NAME* const name = X509_get_subject_name(x509.get());
-  const unsigned char text[] = "latte test";
-  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, text, -1, -1, 0);
-  X509_set_issuer_name(x509.get(), name);
-  X509_EXTENSION* const extension =
-      X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, names);
-  X509_add_ext(x509.get(), extension, -1);
-  X509_EXTENSION_free(extension);
-  ASSERT_GT(X509_sign(x509.get(), pair.get(), EVP_sha256()), 0);
-  WritePem(certificate, [&](FILE* file) { return PEM_write_X509(file, x509.get()); });
-  WritePem(key, [&](FILE* file) {
-    return PEM_write_PrivateKey(file, pair.get(), nullptr, nullptr, 0, nullptr, nullptr);
-  });
-}
+using testing_support::MakeCertificate;
+using Folder = testing_support::ScratchDir;
 
 // Answers "/events" by `events` pieces of a stream, and everything else by its body.
 class Handler final : public HttpHandler {
@@ -142,6 +94,34 @@ TEST(HttpClientAndServer, TlsOfAnotherHost) {
     ASSERT_FALSE(response);
     EXPECT_EQ(response.error().code, Code::kUnavailable);
   }
+}
+
+// Behind the CONNECT of a proxy, the target proves who it is, not the proxy.
+TEST(HttpClientAndServer, TlsThroughAProxy) {
+  const Folder folder;
+  const std::string certificate = folder.File("certificate.pem");
+  MakeCertificate("DNS:h.example", certificate, folder.File("key.pem"));
+  const Running running(
+      {.port = 0, .tls_certificate = certificate, .tls_key = folder.File("key.pem")});
+  std::vector<std::string> seen;
+  {
+    const testing_support::ScriptedServer server([&](int, testing_support::Peer& peer) {
+      seen.push_back(peer.Receive());
+      peer.Send("HTTP/1.1 200 Connection established\r\nProxy-Agent: x\r\n\r\n");
+      peer.Relay(running.server().port());
+    });
+    HttpClientOptions options = {.ca_file = certificate};
+    options.proxy = HttpProxy{*ParseUrl(server.url()), "", "https_proxy"};
+    const Result<HttpResponse> response = Echo("https://h.example", options);
+    ASSERT_TRUE(response) << response.error().message;
+    EXPECT_EQ(response->body.size(), 100'000u);
+    const Result<HttpResponse> other = Echo("https://other.example", options);
+    ASSERT_FALSE(other);
+    EXPECT_NE(other.error().message.find("the certificate is for another host"), std::string::npos)
+        << other.error().message;
+  }
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0], "CONNECT h.example:443 HTTP/1.1\r\nHost: h.example:443\r\n\r\n");
 }
 
 TEST(HttpClientAndServer, UnixSocket) {

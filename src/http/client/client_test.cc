@@ -5,99 +5,18 @@
 #include <thread>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "tests/support/net/scripted_server.h"
 
 namespace latte::client_test {
 namespace {
 
 using std::chrono::milliseconds;
 
-// A connection of the scripted server.
-class Peer {
- public:
-  explicit Peer(int fd) : fd_(fd) {}
-  ~Peer() { close(fd_); }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-
-  // The next request, with its body; empty: the client has left.
-  std::string Receive() {
-    std::string text;
-    while (true) {
-      const size_t head = text.find("\r\n\r\n");
-      if (head != std::string::npos) {
-        const size_t at = text.find("Content-Length: ");
-        const size_t body = at == std::string::npos ? 0 : std::stoul(text.substr(at + 16));
-        if (text.size() >= head + 4 + body) return text;
-      }
-      char buffer[4096];
-      const ssize_t n = recv(fd_, buffer, sizeof(buffer), 0);
-      if (n <= 0) return {};
-      text.append(buffer, static_cast<size_t>(n));
-    }
-  }
-  void Send(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t n = send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
-      if (n <= 0) return;
-      text.remove_prefix(static_cast<size_t>(n));
-    }
-  }
-  // Waits for the client to leave.
-  void Drain() {
-    char buffer[4096];
-    while (recv(fd_, buffer, sizeof(buffer), 0) > 0) {
-    }
-  }
-
- private:
-  int fd_;
-};
-
-// Calls script(number, peer) for one connection after the other, on a thread.
-class Server {
- public:
-  explicit Server(std::function<void(int, Peer&)> script) : script_(std::move(script)) {
-    listener_ = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    EXPECT_EQ(listen(listener_, 64), 0);
-    socklen_t size = sizeof(address);
-    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this] { Run(); });
-  }
-  ~Server() {
-    shutdown(listener_, SHUT_RDWR);
-    thread_.join();
-    close(listener_);
-  }
-  std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
-  int connections() const { return connections_; }
-
- private:
-  void Run() {
-    while (true) {
-      const int fd = accept(listener_, nullptr, nullptr);
-      if (fd < 0) return;
-      Peer peer(fd);
-      script_(connections_++, peer);
-    }
-  }
-
-  std::function<void(int, Peer&)> script_;
-  int listener_ = -1;
-  int port_ = 0;
-  std::atomic<int> connections_ = 0;
-  std::thread thread_;
-};
+using testing_support::Peer;
+using Server = testing_support::ScriptedServer;
 
 std::unique_ptr<HttpClient> Client(const Server& server, const HttpClientOptions& options = {}) {
   return std::move(*HttpClient::Create(*ParseUrl(server.url()), options));
@@ -332,6 +251,39 @@ TEST(HttpClient, Timeouts) {
   const HttpClientOptions total = {.first_byte_timeout = milliseconds(60'000),
                                    .total_timeout = milliseconds(50)};
   EXPECT_EQ(Call(*Client(stuck, total), Get("/")).failure, HttpFailure::kTimeout);
+}
+
+TEST(HttpClient, StallsAreLeftAndSlowBodiesAreNot) {
+  const Server stuck([](int, Peer& peer) {
+    peer.Receive();
+    peer.Send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
+    peer.Drain();
+  });
+  const Ended ended = Call(*Client(stuck, {.stall_timeout = milliseconds(50)}), Get("/"));
+  EXPECT_EQ(ended.failure, HttpFailure::kTimeout);
+  EXPECT_NE(ended.status.error().message.find("silent: no byte within 0.05 s"), std::string::npos);
+
+  const Server slow([](int, Peer& peer) {
+    peer.Receive();
+    peer.Send("HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n");
+    for (int i = 0; i < 40; ++i) {
+      peer.Send("x");
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+    peer.Drain();
+  });
+  EXPECT_TRUE(Call(*Client(slow, {.stall_timeout = milliseconds(1'500)}), Get("/")).status);
+}
+
+TEST(HttpClient, RunForEndsWithoutAnAnswer) {
+  const Server silent([](int, Peer& peer) { peer.Drain(); });
+  const auto client = Client(silent);
+  Ended ended;
+  const HttpClient::CallId call = client->Start(Get("/"), Into(&ended));
+  client->RunFor(milliseconds(20));
+  EXPECT_EQ(client->stats().open_calls, 1);
+  client->Cancel(call);
+  EXPECT_EQ(ended.calls, 0);
 }
 
 // The connection of a cancelled call is closed, and its callbacks are silent.

@@ -20,8 +20,8 @@ std::string_view View(BeastText text) { return {text.data(), text.size()}; }
 
 tl::unexpected<Error> Malformed(const ResponseLimits& limits, const BeastError& error) {
   if (error == http::error::header_limit)
-    return Corrupt(
-        fmt::format("the head of the response is longer than {} bytes", limits.max_head_bytes));
+    return Corrupt(fmt::format("the head of the response, or of a chunk, is longer than {} bytes",
+                               limits.max_head_bytes));
   if (error == http::error::body_limit)
     return Corrupt(
         fmt::format("the body of the response is longer than {} bytes", limits.max_body_bytes));
@@ -77,19 +77,28 @@ ResponseReader::~ResponseReader() = default;
 
 void ResponseReader::StartParser() {
   parser_ = std::make_unique<Parser>(&events_);
-  parser_->eager(true);
   parser_->skip(no_body_);
   parser_->header_limit(static_cast<std::uint32_t>(limits_.max_head_bytes));
   parser_->body_limit(static_cast<std::uint64_t>(limits_.max_body_bytes));
 }
 
+// Without `eager`, the parser stops behind the head, so that its bytes can be counted.
 Status ResponseReader::Add(std::string_view bytes) {
   begun_ = begun_ || !bytes.empty();
-  waiting_ += bytes;
-  while (!waiting_.empty() && !parser_->is_done()) {
+  std::string joined;
+  if (!waiting_.empty()) {
+    joined = std::exchange(waiting_, {});
+    joined += bytes;
+    bytes = joined;
+  }
+  const auto most = static_cast<size_t>(limits_.max_head_bytes);
+  while (!bytes.empty() && !parser_->is_done()) {
+    const bool in_head = !parser_->is_header_done();
+    const std::string_view given = in_head ? bytes.substr(0, most - head_bytes_) : bytes;
     BeastError error;
-    const size_t used = parser_->put(boost::asio::buffer(waiting_), error);
-    waiting_.erase(0, used);
+    const size_t used = parser_->put(boost::asio::buffer(given), error);
+    if (in_head) head_bytes_ += used;
+    bytes.remove_prefix(used);
     const bool needs_more = error == http::error::need_more;
     if (error && !needs_more) return Malformed(limits_, error);
     if (parser_->is_done() && parser_->is_interim()) {
@@ -97,6 +106,14 @@ Status ResponseReader::Add(std::string_view bytes) {
     } else if (needs_more || used == 0) {
       break;
     }
+  }
+  const bool in_head = !parser_->is_header_done();
+  if (!parser_->is_done() && bytes.size() + (in_head ? head_bytes_ : 0) >= most)
+    return Malformed(limits_, http::error::header_limit);
+  if (bytes.size() == joined.size()) {
+    waiting_ = std::move(joined);
+  } else {
+    waiting_ = bytes;
   }
   return {};
 }

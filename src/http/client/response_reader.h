@@ -15,6 +15,8 @@
 namespace latte {
 
 struct ResponseLimits {
+  // The head counts together with the heads of interim responses before it. The same limit holds for
+  // a chunk's size with its extensions, and for trailers.
   int64_t max_head_bytes = 64 << 10;
   int64_t max_body_bytes = 64 << 20;
 };
@@ -27,7 +29,7 @@ class ResponseReader {
     std::function<void(std::string_view piece)> on_body;
   };
 
-  // no_body: the answer to HEAD.
+  // no_body: the answer to HEAD or CONNECT.
   ResponseReader(const ResponseLimits& limits, bool no_body, Events events);
   ~ResponseReader();
 
@@ -40,6 +42,7 @@ class ResponseReader {
   bool done() const;
   // The connection may serve another request. Requires: done().
   bool keep_alive() const;
+  bool has_rest() const { return !waiting_.empty(); }  // bytes behind the response, if done()
   // Only the end of the connection ends the body.
   bool ends_with_connection() const;
 
@@ -52,7 +55,8 @@ class ResponseReader {
   bool no_body_;
   Events events_;
   std::unique_ptr<Parser> parser_;
-  std::string waiting_;  // bytes that the parser has not consumed
+  size_t head_bytes_ = 0;  // that the parsers of heads have consumed
+  std::string waiting_;    // bytes that the parser has not consumed
   bool begun_ = false;
 };
 

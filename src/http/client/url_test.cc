@@ -91,5 +91,82 @@ TEST(Url, Refused) {
   }
 }
 
+TEST(WebUrl, OriginsCompareSchemeHostAndPort) {
+  const auto same = [](const char* a, const char* b) {
+    return ParseWebUrl(a)->SameOrigin(*ParseWebUrl(b));
+  };
+  EXPECT_TRUE(same("https://huggingface.co/a?b", "https://HuggingFace.co:443/x"));
+  EXPECT_TRUE(same("https://huggingface.co#x", "https://huggingface.co"));
+  EXPECT_FALSE(same("https://huggingface.co", "http://huggingface.co"));
+  EXPECT_FALSE(same("https://huggingface.co", "https://huggingface.co."));
+  EXPECT_FALSE(same("http://h:1", "http://h:2"));
+  EXPECT_FALSE(same("https://huggingface.co", "https://huggingface.co.evil.org"));
+}
+
+TEST(WebUrl, Parts) {
+  const HttpUrl url = *ParseWebUrl("https://[2001:db8::1]:8443/a/?b=c?d#e");
+  EXPECT_EQ(url.host, "2001:db8::1");
+  EXPECT_EQ(url.path, "/a/");
+  EXPECT_EQ(url.query, "b=c?d");
+  EXPECT_EQ(url.Text(), "https://[2001:db8::1]:8443/a/?b=c?d");
+  EXPECT_EQ(ParseWebUrl("https://h?x")->query, "x");
+  EXPECT_EQ(ParseWebUrl("https://h?x")->HostAndPort(), "h:443");
+}
+
+TEST(WebUrl, WhatIsNoWebAddressIsRefused) {
+  for (const char* bad : {"",
+                          "ftp://h/x",
+                          "file:///etc/passwd",
+                          "https://user@h/",
+                          "https://u:p@h/",
+                          "https://",
+                          "https://h/a b",
+                          "https://h\\@evil/",
+                          "https://h/\r\nX: 1",
+                          "h/x",
+                          "unix:/run/x",
+                          "https://h:/",
+                          "https://h:0/",
+                          "https://h:65536/",
+                          "https://h:+1/",
+                          "https://[::1/",
+                          "https://[1.2.3.4]/",
+                          "https://[::1]x/",
+                          "https://[:::]/",
+                          "https://h%2eevil/",
+                          "https://h\t/",
+                          "https://h/\x7f",
+                          "https://h/\xc3\xa9",
+                          "https:h/",
+                          "https:///h"})
+    EXPECT_FALSE(ParseWebUrl(bad)) << bad;
+  EXPECT_EQ(ParseWebUrl("https://u:secret@h/").error().message.find("secret"), std::string::npos);
+}
+
+TEST(WebUrl, LocationsMayBeRelative) {
+  const HttpUrl base = *ParseWebUrl("https://h/a/b?c");
+  const auto to = [&](const char* location) {
+    const Result<HttpUrl> url = ResolveLocation(base, location);
+    return url ? url->Text() : "refused";
+  };
+  EXPECT_EQ(to("/x/y"), "https://h/x/y");
+  EXPECT_EQ(to("y?z=1"), "https://h/a/y?z=1");
+  EXPECT_EQ(to("?z=1"), "https://h/a/b?z=1");
+  EXPECT_EQ(to("#f"), "https://h/a/b?c");
+  EXPECT_EQ(to("../../y/./z/.."), "https://h/y/");
+  EXPECT_EQ(to("//other/y"), "https://other/y");
+  EXPECT_EQ(to("http://other:81/y#f"), "http://other:81/y");
+  EXPECT_EQ(to("/\xc3\xa9?\xc3"), "https://h/%C3%A9?%C3") << "as some servers send it";
+  for (const char* bad : {"javascript:alert(1)", "https://h@other/", "//u:p@other/", "/a b",
+                          "/\r\nX: y", "\\\\evil/x", "/x#\\@evil", "http:x", "https://\xc3\xa9/"})
+    EXPECT_EQ(to(bad), "refused") << bad;
+  EXPECT_EQ(ResolveLocation(*ParseWebUrl("http://h"), "y")->Text(), "http://h/y");
+}
+
+TEST(WebUrl, EscapesWhatIsNoPlainCharacter) {
+  EXPECT_EQ(UrlEscape("a/b c?#%.\xc3\xa9", true), "a/b%20c%3F%23%25.%C3%A9");
+  EXPECT_EQ(UrlEscape("refs/pr/1", false), "refs%2Fpr%2F1");
+}
+
 }  // namespace
 }  // namespace latte::url_test

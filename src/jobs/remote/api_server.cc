@@ -60,8 +60,12 @@ Error StatusError(const HttpResponse& response) {
   return {CodeOfStatus(response.status), fmt::format("HTTP {}: {}", response.status, message)};
 }
 
-Result<ApiServer> ApiServer::Open(const ApiAddress& address, const HttpClientOptions& options) {
+Result<ApiServer> ApiServer::Open(const ApiAddress& address, HttpClientOptions options) {
   LATTE_ASSIGN_OR_RETURN(const HttpUrl url, ParseUrl(address.url));
+  // A server without TLS is one of this network, where a proxy does not lead.
+  if (url.scheme == HttpUrl::Scheme::kHttps) {
+    LATTE_ASSIGN_OR_RETURN(options.proxy, ProxyFor(url, ReadProxyVariables()));
+  }
   LATTE_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> client, HttpClient::Create(url, options));
   return ApiServer(std::move(client), address.api_key);
 }

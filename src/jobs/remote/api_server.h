@@ -20,9 +20,9 @@ struct ApiAddress {
 
 class ApiServer {
  public:
-  // Opens no connection. Errors: of ParseUrl and HttpClient::Create.
-  [[nodiscard]] static Result<ApiServer> Open(const ApiAddress& address,
-                                              const HttpClientOptions& options);
+  // Opens no connection. An https server is reached through the proxy of https_proxy, unless no_proxy
+  // names it. Errors: of ParseUrl, ProxyFor and HttpClient::Create.
+  [[nodiscard]] static Result<ApiServer> Open(const ApiAddress& address, HttpClientOptions options);
 
   // Requests of an API function such as "/v1/models". Post's body is JSON.
   HttpRequest Get(std::string_view function) const;

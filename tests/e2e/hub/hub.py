@@ -32,7 +32,8 @@ class Fault:
 class Hub:
     """`files`: {name: bytes}. Attributes may be changed between requests."""
 
-    def __init__(self, files, repo="org/model", large=(".safetensors",), commit=COMMIT):
+    def __init__(self, files, repo="org/model", large=(".safetensors",), commit=COMMIT, tls=None):
+        self.tls = tls  # a context, if it speaks TLS
         self.files, self.repo, self.large, self.commit = dict(files), repo, tuple(large), commit
         self.token, self.gated = None, False  # a token that is needed; only after its owner has accepted a licence
         self.faults = []
@@ -50,6 +51,8 @@ class Hub:
         server = http.server.ThreadingHTTPServer((host, 0), handler_of(self, where))
         server.handle_error = lambda *_: None  # a client that leaves
         server.daemon_threads = True
+        if self.tls:
+            server.socket = self.tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         return server
 
