@@ -24,6 +24,12 @@ std::string What(const Asked& asked) {
   return asked.file.empty() ? asked.repo : asked.repo + ": " + asked.file;
 }
 
+// A proxy that reads the requests may have answered itself.
+std::string StatusText(const HttpHead& head) {
+  const std::string status = fmt::to_string(head.status);
+  return head.proxy.empty() ? status : fmt::format("{} (through the {})", status, head.proxy);
+}
+
 // 401 and 403 of the Hub. It answers 401 also for repositories that do not exist.
 Fault Refused(const HttpHead& head, const Asked& asked, const HubEnvironment& hub) {
   const std::string page = hub.endpoint + "/" + asked.repo;
@@ -31,21 +37,22 @@ Fault Refused(const HttpHead& head, const Asked& asked, const HubEnvironment& hu
   if (code == "GatedRepo" || (head.status == 403 && code != "RepoNotFound"))
     return Fatal(Code::kInvalidArgument,
                  fmt::format("{}: access is restricted ({}): accept the licence at {}, then {}",
-                             What(asked), head.status, page,
+                             What(asked), StatusText(head), page,
                              hub.token.empty()
                                  ? "set HF_TOKEN to a token of that account"
                                  : fmt::format("use a token of that account; the one sent is from "
                                                "{}",
                                                hub.token_from)));
   if (!hub.token.empty() && code != "RepoNotFound")
-    return Fatal(Code::kInvalidArgument,
-                 fmt::format("{}: {} does not accept the token from {} ({}); make a new one at "
-                             "{}/settings/tokens",
-                             What(asked), asked.host, hub.token_from, head.status, hub.endpoint));
+    return Fatal(
+        Code::kInvalidArgument,
+        fmt::format("{}: {} does not accept the token from {} ({}); make a new one at "
+                    "{}/settings/tokens",
+                    What(asked), asked.host, hub.token_from, StatusText(head), hub.endpoint));
   return Fatal(Code::kNotFound,
                fmt::format("{}: no such public model at {} ({}); check the spelling, or, if it is "
                            "private or gated, {}",
-                           What(asked), hub.endpoint, head.status,
+                           What(asked), hub.endpoint, StatusText(head),
                            hub.token.empty()
                                ? "set HF_TOKEN"
                                : fmt::format("use a token with access to it; the one sent is from "
@@ -94,10 +101,8 @@ Fault FaultOfNet(const NetError& error, bool first) {
 }
 
 Fault FaultOfStatus(const HttpHead& head, const Asked& asked, const HubEnvironment& hub) {
-  const std::string through =
-      head.proxy.empty() ? "" : fmt::format(" (through the {})", head.proxy);
   const std::string answer =
-      fmt::format("{}: {} answers {}{}", What(asked), asked.host, head.status, through);
+      fmt::format("{}: {} answers {}", What(asked), asked.host, StatusText(head));
   // A signed address expires; the Hub gives a new one.
   if (asked.redirected && head.status >= 400 && head.status < 500 && head.status != 429)
     return Retry(answer + " for the address that the Hub gave");

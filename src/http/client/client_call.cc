@@ -206,7 +206,12 @@ void ClientCall::OnTimeout(std::chrono::milliseconds limit, std::string_view pha
 }
 
 void ClientCall::Fail(HttpFailure failure, Code code, const std::string& message) {
-  Finish(latte::Fail(code, fmt::format("{}: {}", url_.Origin(), message)), failure);
+  const HttpProxy* const proxy = ReadingProxy(url_, options_);
+  const bool may_be_its =
+      proxy != nullptr && (failure == HttpFailure::kTimeout || failure == HttpFailure::kLost ||
+                           failure == HttpFailure::kBadResponse);
+  const std::string through = may_be_its ? fmt::format(" through the {}", proxy->Text()) : "";
+  Finish(latte::Fail(code, fmt::format("{}{}: {}", url_.Origin(), through, message)), failure);
 }
 
 void ClientCall::Finish(Status status, HttpFailure failure) {

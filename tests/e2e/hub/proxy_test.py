@@ -100,6 +100,12 @@ class Plain(ProxyCase):
         proxy.faults = [502] * 9
         self.assert_refused(self.pull(hub, "--retries", "1", http_proxy=proxy.url), f"answers 502 (through the proxy {proxy.url} (http_proxy))",
                             code=1)
+        for fault, text in ((403, "accept the licence"), ("cut", "ended before the response was complete"), ("garbage", "expected a response of HTTP/1.1"),
+                            ("endless head", "longer than 65536 bytes"), ("stall", "no response within 1 s")):
+            with self.subTest(fault):
+                proxy.faults = [fault]
+                done = self.pull(hub, "--retries", "0", "--timeout", "1", http_proxy=f"http://me:secret@{proxy.address}")
+                self.assert_refused(done, text, f"through the proxy {proxy.url} (http_proxy)")
         proxy.faults = [502, "cut", "garbage"]
         self.assert_all(self.pull(hub, "--retries", "5", http_proxy=proxy.url))
 
