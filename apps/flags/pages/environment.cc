@@ -33,7 +33,9 @@ constexpr EnvironmentVariable kVariables[] = {
     {"HF_HUB_DISABLE_IMPLICIT_TOKEN", "1: no token is sent"},
     {"HF_HUB_OFFLINE", "1: latte pull connects to nothing; also TRANSFORMERS_OFFLINE"},
     {"https_proxy",
-     "proxy for downloads and for servers of chat and bench; also http_proxy, all_proxy, no_proxy"},
+     "proxy for https, also HTTPS_PROXY; for http: http_proxy; for both: all_proxy, ALL_PROXY; "
+     "hosts "
+     "without one: no_proxy, NO_PROXY"},
     {"SSL_CERT_FILE", "certificates to trust, for https; also CURL_CA_BUNDLE and SSL_CERT_DIR"},
     {"TMPDIR", "folder of temporary files; otherwise /tmp"},
     {"NO_COLOR", "no colors, if it is not empty"},
