@@ -38,6 +38,8 @@ class ResponseReader::Parser final : public http::basic_parser<false> {
   explicit Parser(const Events* events) : events_(events) {}
 
   bool is_interim() const { return head_.status >= 100 && head_.status < 200; }
+  // The next bytes are the size of a chunk.
+  bool at_chunk_size() const { return is_header_done() && chunked() && chunk_left_ == 0; }
 
  private:
   void on_request_impl(http::verb, BeastText, BeastText, int, BeastError&) override {}
@@ -57,8 +59,11 @@ class ResponseReader::Parser final : public http::basic_parser<false> {
     events_->on_body(View(piece));
     return piece.size();
   }
-  void on_chunk_header_impl(std::uint64_t, BeastText, BeastError&) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t, BeastText piece, BeastError&) override {
+  void on_chunk_header_impl(std::uint64_t size, BeastText, BeastError&) override {
+    chunk_left_ = size;
+  }
+  std::size_t on_chunk_body_impl(std::uint64_t left, BeastText piece, BeastError&) override {
+    chunk_left_ = left - piece.size();
     if (!piece.empty()) events_->on_body(View(piece));
     return piece.size();
   }
@@ -66,6 +71,7 @@ class ResponseReader::Parser final : public http::basic_parser<false> {
 
   const Events* events_;
   HttpResponse head_;
+  std::uint64_t chunk_left_ = 0;
 };
 
 ResponseReader::ResponseReader(const ResponseLimits& limits, bool no_body, Events events)
@@ -82,6 +88,10 @@ void ResponseReader::StartParser() {
   parser_->body_limit(static_cast<std::uint64_t>(limits_.max_body_bytes));
 }
 
+// Beast's parser takes for granted that so many bytes of a last chunk have come, "0\r\n\r\n", once it has
+// seen its size.
+constexpr size_t kLeastLastChunk = 5;
+
 // Without `eager`, the parser stops behind the head, so that its bytes can be counted.
 Status ResponseReader::Add(std::string_view bytes) {
   begun_ = begun_ || !bytes.empty();
@@ -93,6 +103,7 @@ Status ResponseReader::Add(std::string_view bytes) {
   }
   const auto most = static_cast<size_t>(limits_.max_head_bytes);
   while (!bytes.empty() && !parser_->is_done()) {
+    if (parser_->at_chunk_size() && bytes.front() == '0' && bytes.size() < kLeastLastChunk) break;
     const bool in_head = !parser_->is_header_done();
     const std::string_view given = in_head ? bytes.substr(0, most - head_bytes_) : bytes;
     BeastError error;

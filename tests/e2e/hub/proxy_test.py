@@ -3,6 +3,7 @@ Usage: proxy_test.py LATTE_BINARY; needs only Python's standard library and the 
 """
 import http.server
 import json
+import os
 import pathlib
 import ssl
 import subprocess
@@ -192,6 +193,23 @@ class Certificates(ProxyCase):
             for path in ("/no/such/file", str(self.home / "text")):
                 self.assert_refused(self.pull(hub, https_proxy=proxy.url, **{"SSL_CERT_FILE": "", name: path}), f"{name}: {path}: expected a PEM",
                                     code=2)
+
+    @unittest.skipIf(os.geteuid() != 0 or os.path.exists("/etc/pki"), "hides folders of a system like Debian: run as root")
+    def test_a_system_that_openssl_was_not_built_for(self):
+        """Its own folder is empty, and the file of other systems is found; without it, the pull says so."""
+        hub, proxy = self.world(tls=True)
+        own = subprocess.run(["openssl", "version", "-d"], check=True, capture_output=True, text=True).stdout.split('"')[1]
+        hide = f'mount -t tmpfs none {own} && mount -t tmpfs none /etc/ssl && mkdir /etc/ssl/certs && '
+        for place, texts in (("/etc/ssl/certs/ca-certificates.crt", []), ("/etc/ssl/ca-bundle.pem", []), ("/etc/ssl/elsewhere", ["no certificates of "
+                             "authorities in", "install ca-certificates, or name a PEM file with SSL_CERT_FILE"])):
+            with self.subTest(place):
+                self.setUp()
+                copy = hide + f'cp "$CERTIFICATE" {place} && exec "{pull_test.LATTE}" pull org/model'
+                done = subprocess.run(["unshare", "-m", "sh", "-c", copy], text=True, capture_output=True, timeout=60, env=self.environment(
+                    hub, NO_PROXY="", https_proxy=proxy.url, CERTIFICATE=self.certificate, SSL_CERT_FILE="", SSL_CERT_DIR="", CURL_CA_BUNDLE=""))
+                if "unshare:" in done.stderr or "mount:" in done.stderr:
+                    self.skipTest(done.stderr)
+                self.assert_refused(done, *texts) if texts else self.assert_all(done)
 
     def test_a_certificate_of_another_host(self):
         hub, proxy = self.world(tls=True)

@@ -23,8 +23,9 @@ inline void WritePem(const std::string& path, const Write& write) {
 // A certificate that signs itself, for the names in `names`: "DNS:localhost,IP:127.0.0.1".
 inline void MakeCertificate(const char* names, const std::string& certificate,
                             const std::string& key) {
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> pair(EVP_EC_gen("P-256"),
-                                                                 EVP_PKEY_free);
+  std::string curve = "P-256";
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> pair(
+      EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", curve.data()), EVP_PKEY_free);
   const std::unique_ptr<X509, decltype(&X509_free)> x509(X509_new(), X509_free);
   ASSERT_TRUE(pair && x509);
   X509_set_version(x509.get(), 2);
