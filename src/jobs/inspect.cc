@@ -241,6 +241,7 @@ JsonOut InspectKernels(const ModelConfig& config, const Machine& machine) {
   AddRows<AppendOp>(out, {1, c, r, bf16}, machine);
   AddRows<GatherPagesOp>(out, {1, c + r, c, bf16}, machine);
   AddRows<RouteOp>(out, {1, experts, chosen}, machine);
+  AddRows<ExpertGemmOp>(out, {experts, chosen, config.moe.width, d, bf16, bf16}, machine);
   AddRows<CombineOp>(out, {1, d, chosen}, machine);
   AddRows<RmsNormOp>(out, {1, d, bf16}, machine);
   AddRows<RopeOp>(out, {1, h, r, config.rope.interleaved}, machine);

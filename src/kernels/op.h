@@ -47,7 +47,8 @@ struct Kernel {
   Isa isa = {};           // required instruction set
   // Whether it can run the shape. Cheap, defined for every shape, no side effects.
   bool (*supports)(const typename Op::Shape&) = nullptr;
-  // Requires: supports(shape). Allocates only scratch of the threads, and throws only OutOfMemory.
+  // Requires: supports(shape). Allocates only scratch of the threads and lists of problems, and
+  // throws only std::bad_alloc.
   // The result does not depend on the number of threads.
   void (*run)(const typename Op::Params&, const Exec&) = nullptr;
   // Whether the kernels of the same instruction set before it in the table are slower. Null: always.

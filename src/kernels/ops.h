@@ -10,10 +10,10 @@
 namespace latte {
 
 template <template <class...> class Of>
-using AllOps =
-    Of<GemmOp, GemmTOp, MlaDecodeOp, IndexTopKOp, MhaOp, LseMergeOp, AppendOp, NormRopeAppendOp,
-       GatherPagesOp, RouteOp, GroupByExpertOp, CombineOp, RmsNormOp, LayerNormOp, RopeAnglesOp,
-       RopeOp, QueryTemperatureOp, SiluMulOp, AddOp, AddRmsNormOp, GatherOp, CastOp, QuantizeRowsOp,
-       LogitMaxOp, TokenWeightSumOp, TokenWeightsOp, TokenHistogramOp, FindBucketOp>;
+using AllOps = Of<GemmOp, GemmTOp, MlaDecodeOp, IndexTopKOp, MhaOp, LseMergeOp, AppendOp,
+                  NormRopeAppendOp, GatherPagesOp, RouteOp, GroupByExpertOp, ExpertGemmOp,
+                  CombineOp, RmsNormOp, LayerNormOp, RopeAnglesOp, RopeOp, QueryTemperatureOp,
+                  SiluMulOp, AddOp, AddRmsNormOp, GatherOp, CastOp, QuantizeRowsOp, LogitMaxOp,
+                  TokenWeightSumOp, TokenWeightsOp, TokenHistogramOp, FindBucketOp>;
 
 }  // namespace latte

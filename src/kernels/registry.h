@@ -166,19 +166,25 @@ class Selections {
   int64_t selected_ = 0;
 };
 
-// Selects a kernel and runs it. Adds its time and work to exec.times.
+// As Select, once for each shape of a step.
+template <class Op>
+const Kernel<Op>& SelectIn(const Exec& exec, const typename Op::Shape& shape) {
+  return exec.selections == nullptr ? Select<Op>(shape, *exec.machine)
+                                    : exec.selections->template Of<Op>(shape, *exec.machine);
+}
+
+// Selects a kernel and runs it. Adds its time and work to exec.times, but no work that operands decide
+// where the host cannot read them.
 template <class Op>
 void Run(const typename Op::Params& params, const Exec& exec) {
-  const typename Op::Shape shape = Op::ShapeOf(params);
-  const Kernel<Op>& kernel = exec.selections == nullptr
-                                 ? Select<Op>(shape, *exec.machine)
-                                 : exec.selections->template Of<Op>(shape, *exec.machine);
+  const Kernel<Op>& kernel = SelectIn<Op>(exec, Op::ShapeOf(params));
   if (exec.times == nullptr) return kernel.run(params, exec);
   const auto start = std::chrono::steady_clock::now();
   kernel.run(params, exec);
   OpUse& use = (*exec.times)[Op::kName];
   use.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if constexpr (requires { Op::WorkOf(params); }) {
+    if (requires { Op::kWorkReadsOperands; } && !exec.machine->Has(Isa::kRef)) return;
     const OpWork work = Op::WorkOf(params);
     use.work.flops += work.flops;
     use.work.bytes += work.bytes;

@@ -13,43 +13,6 @@ bool TakesInt8(const Linear& linear, const StepContext& step) {
   return linear.takes_int8() && step.int8_activations && step.arithmetic != DType::kF32;
 }
 
-// A matrix as a batch of one.
-TensorView Batched(const TensorView& m) {
-  TensorView out = m;
-  out.rank = 3;
-  out.shape = {1, m.shape[0], m.shape[1]};
-  out.stride = {m.shape[0] * m.stride[0], m.stride[0], m.stride[1]};
-  return out;
-}
-
-GemmProblem ProblemOf(const Product& p) {
-  GemmProblem problem;
-  const bool int8 = p.x.plain.empty() || (!p.x.codes.empty() && p.linear->takes_int8());
-  problem.x = Batched(int8 ? p.x.codes : p.x.plain);
-  problem.w = Batched(p.linear->matrix.weight);
-  problem.w_scale = p.linear->Scale();
-  problem.bias = p.linear->bias.view();
-  problem.y = Batched(p.y);
-  if (int8) {
-    problem.x_scale = Batched(p.x.scale);
-    problem.x_group = kActivationGroup;
-  }
-  if (p.gate != nullptr) {
-    problem.gate = Batched(p.gate->matrix.weight);
-    problem.gate_scale = p.gate->Scale();
-  }
-  return problem;
-}
-
-// Whether one call may compute both: one kernel is selected for all parts of a call.
-bool Alike(const GemmProblem& a, const GemmProblem& b) {
-  const GemmOp::Shape s = GemmOp::ShapeOf(a);
-  const GemmOp::Shape t = GemmOp::ShapeOf(b);
-  const bool whole_rows = s.scale_group == s.k && t.scale_group == t.k;
-  return s.x == t.x && s.w == t.w && s.x_group == t.x_group &&
-         (s.scale_group == t.scale_group || whole_rows);
-}
-
 }  // namespace
 
 BlockScale Linear::Scale(int64_t first_row, int64_t batch_rows) const {
@@ -60,6 +23,37 @@ BlockScale Linear::Scale(int64_t first_row, int64_t batch_rows) const {
           .column_begin = matrix.column_begin,
           .batch_rows = batch_rows,
           .zero = matrix.zero};
+}
+
+GemmInput InputFor(const Linear& linear, const Activations& x) {
+  if (x.plain.empty() || (!x.codes.empty() && linear.takes_int8()))
+    return {x.codes, x.scale, kActivationGroup};
+  return {x.plain, TensorView(), 0};
+}
+
+GemmProblem ProblemOf(const Product& p) {
+  const GemmInput in = InputFor(*p.linear, p.x);
+  GemmProblem problem;
+  problem.x = BatchOfOne(in.x);
+  if (in.group > 0) problem.x_scale = BatchOfOne(in.scale);
+  problem.x_group = in.group;
+  problem.w = BatchOfOne(p.linear->matrix.weight);
+  problem.w_scale = p.linear->Scale();
+  problem.bias = p.linear->bias.view();
+  problem.y = BatchOfOne(p.y);
+  if (p.gate != nullptr) {
+    problem.gate = BatchOfOne(p.gate->matrix.weight);
+    problem.gate_scale = p.gate->Scale();
+  }
+  return problem;
+}
+
+bool InOneCall(const Linear& a, const Linear& b) {
+  const auto group = [](const Linear& linear) {
+    return linear.matrix.scale.empty() ? 0 : linear.Scale().ScaleGroup(linear.inputs());
+  };
+  const bool whole_rows = group(a) == a.inputs() && group(b) == b.inputs();
+  return a.matrix.weight.dtype == b.matrix.weight.dtype && (group(a) == group(b) || whole_rows);
 }
 
 Activations Activations::Rows(int64_t begin, int64_t end) const {
@@ -86,13 +80,18 @@ Activations RoundActivations(const TensorView& x, std::span<const Linear* const>
 }
 
 void Multiply(std::span<const Product> products, StepContext& step) {
-  std::vector<GemmProblem> problems;
+  std::vector<Product> left;
   for (const Product& p : products)
-    if (p.y.elements() > 0) problems.push_back(ProblemOf(p));
-  for (auto begin = problems.begin(); begin != problems.end();) {
-    const auto end = std::stable_partition(
-        begin, problems.end(), [first = *begin](const GemmProblem& p) { return Alike(first, p); });
-    Run<GemmOp>({{begin, end}}, step.exec);
+    if (p.y.elements() > 0) left.push_back(p);
+  std::vector<GemmProblem> problems;
+  for (auto begin = left.begin(); begin != left.end();) {
+    const auto end = std::stable_partition(begin, left.end(), [first = *begin](const Product& p) {
+      return InputFor(*p.linear, p.x).x.dtype == InputFor(*first.linear, first.x).x.dtype &&
+             InOneCall(*p.linear, *first.linear);
+    });
+    problems.clear();
+    std::transform(begin, end, std::back_inserter(problems), ProblemOf);
+    Run<GemmOp>({problems}, step.exec);
     begin = end;
   }
 }

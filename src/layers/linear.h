@@ -73,6 +73,18 @@ struct Product {
   TensorView y;
 };
 
+// What such a product reads of x: its codes with their scales, or its plain form.
+struct GemmInput {
+  TensorView x, scale;
+  int64_t group = 0;
+};
+GemmInput InputFor(const Linear& linear, const Activations& x);
+
+GemmProblem ProblemOf(const Product& product);
+
+// Whether one call can compute products with both: one kernel is selected for a call.
+bool InOneCall(const Linear& a, const Linear& b);
+
 // Several products in one call; products of equal dtypes run in one pass.
 void Multiply(std::span<const Product> products, StepContext& step);
 void Multiply(const Linear& linear, const Activations& x, const TensorView& y, StepContext& step);

@@ -83,6 +83,7 @@ Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
     LATTE_RETURN_IF_ERROR(CheckAlike(moe.experts.front().up.matrix, moe.experts.back().up.matrix,
                                      fmt::format("{}: up_proj of 0 and {}", experts, e)));
   }
+  Tabulate(moe);
   moe.has_shared = config.moe.shared > 0;
   if (moe.has_shared) {
     // Shares of experts are computed for the tokens of all groups, and this one with them.

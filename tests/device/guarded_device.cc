@@ -62,6 +62,7 @@ void GuardedDevice::CopyFromHost(std::byte* to, const void* from, int64_t bytes,
 void GuardedDevice::CopyToHost(void* to, const std::byte* from, int64_t bytes,
                                DeviceStream stream) const {
   LATTE_CHECK(bytes == 0 || (!Holds(to) && Holds(from)));
+  ++copies_to_host_;
   const Access access(*this, stream);
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }

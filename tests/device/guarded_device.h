@@ -37,6 +37,7 @@ class GuardedDevice final : public Device {
   void Expect(DeviceStream stream) const { expected_ = stream; }
   int64_t strays() const { return strays_; }
   int64_t accesses() const { return accesses_; }
+  int64_t copies_to_host() const { return copies_to_host_; }
 
  private:
   void Protect(int protection) const;
@@ -47,6 +48,7 @@ class GuardedDevice final : public Device {
   mutable DeviceStream expected_ = nullptr;
   mutable int64_t strays_ = 0;
   mutable int64_t accesses_ = 0;
+  mutable int64_t copies_to_host_ = 0;
 };
 
 // The device whose memory the kernels of IsaFamily::kTest open (backends.cc).

@@ -198,7 +198,7 @@ TEST(GuardedDeviceTest, TheEngineGivesTheSameAnswers) {
 }
 
 // The logits of the last token after two forwards over one cache, of a model that chooses keys; or the
-// drafting layer's of another one. Ops are measured.
+// drafting layer's of another one. Ops are measured. No layer copies anything to the host.
 std::vector<float> Forwards(const Device& device, bool sparse) {
   const auto model =
       sparse ? Load("tests/goldens/glm52", device) : Load("models/tiny", device, /*mtp=*/true);
@@ -216,10 +216,12 @@ std::vector<float> Forwards(const Device& device, bool sparse) {
   runner.Measure(&times);
   const std::vector<int32_t> tokens = Tokens(70, config, 3);
   const std::vector<int32_t> pages = {1, 0};
+  const int64_t copies = TestDevice().copies_to_host();
   const auto first = SequenceChunk::Of(std::span(tokens).first(60), 0, path, pages);
   runner.Forward({&first, 1});
   const auto second = SequenceChunk::Of(std::span(tokens).subspan(60), 60, path, pages);
   const TensorView h = runner.Forward({&second, 1});
+  EXPECT_EQ(TestDevice().copies_to_host(), copies);
   TensorView found;
   if (sparse) {
     found = runner.LogitsOf(std::vector<int64_t>{9, 0});

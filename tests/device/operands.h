@@ -67,6 +67,16 @@ inline Addresses AddressesOf(const RouteOp::Params& p) {
 inline Addresses AddressesOf(const GroupByExpertOp::Params& p) {
   return AllOf(p.experts, p.first, p.token, p.row);
 }
+// The host reads the table of weights, and where they lie on the device.
+inline Addresses AddressesOf(const ExpertGemmOp::Params& p) {
+  Addresses out = AllOf(p.first, p.x, p.y, p.x_scale);
+  for (const ExpertWeights& e : p.experts) {
+    for (const TensorView& t : {e.w, e.gate}) Add(t, out);
+    Add(e.w_scale, out), Add(e.gate_scale, out);
+  }
+  for (const GemmProblem& problem : p.shared) Add(problem, out);
+  return out;
+}
 inline Addresses AddressesOf(const CombineOp::Params& p) {
   return AllOf(p.x, p.rows, p.weights, p.y);
 }

@@ -86,6 +86,11 @@ inline void AddOutputs(const RouteOp::Params& p, OutputHash& h) {
 inline void AddOutputs(const GroupByExpertOp::Params& p, OutputHash& h) {
   h.Add(p.first), h.Add(p.token), h.Add(p.row);
 }
+inline void AddOutputs(const ExpertGemmOp::Params& p, OutputHash& h) {
+  for (size_t e = 0; e < p.experts.size(); ++e)
+    if (!p.experts[e].w.empty()) h.Add(p.ProblemOf(e).y);
+  for (const GemmProblem& problem : p.shared) h.Add(problem.y);
+}
 inline void AddOutputs(const CombineOp::Params& p, OutputHash& h) { h.Add(p.y); }
 inline void AddOutputs(const LogitMaxOp::Params& p, OutputHash& h) {
   h.Add(std::span(p.has_nan, 1));

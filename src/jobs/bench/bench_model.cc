@@ -1,7 +1,9 @@
 #include "src/jobs/bench/bench_model.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +19,7 @@
 #include "src/jobs/bench/fill_cache.h"
 #include "src/jobs/random_draws.h"
 #include "src/kernels/params/gemm.h"
+#include "src/kernels/params/moe.h"
 #include "src/layers/mla/path_cost.h"
 
 namespace latte {
@@ -27,9 +30,10 @@ constexpr int64_t kChunk = 512;
 constexpr int kPrompts = 3;
 constexpr double kSampleSeconds = 0.25;
 
-// The key of an op in "parts": programs read the matrix products by their former names.
+// The key of an op in "parts". Programs read the matrix products by their former names; "linear"
+// contains the products of experts.
 std::string PartName(std::string_view op) {
-  if (op == GemmOp::kName) return "linear";
+  if (op == GemmOp::kName || op == ExpertGemmOp::kName) return "linear";
   if (op == GemmTOp::kName) return "linear_t";
   return std::string(op);
 }
@@ -37,7 +41,9 @@ std::string PartName(std::string_view op) {
 // Milliseconds of each op per `runs`.
 JsonOut PartsJson(const OpTimes& times, double runs) {
   JsonOut out = JsonOut::object();
-  for (const auto& [op, use] : times) out[PartName(op)] = use.seconds * 1e3 / runs;
+  std::map<std::string, double> parts;
+  for (const auto& [op, use] : times) parts[PartName(op)] += use.seconds * 1e3 / runs;
+  for (const auto& [part, ms] : parts) out[part] = ms;
   return out;
 }
 

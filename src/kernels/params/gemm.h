@@ -46,6 +46,15 @@ inline int64_t WeightBytes(const TensorView& w, const BlockScale& s, int64_t k) 
   return bytes + scales * (SizeOf(s.scale.dtype) + (s.zero.empty() ? 0 : 1));
 }
 
+// A matrix as a batch of one.
+inline TensorView BatchOfOne(const TensorView& m) {
+  TensorView out = m;
+  out.rank = 3;
+  out.shape = {1, m.shape[0], m.shape[1]};
+  out.stride = {m.shape[0] * m.stride[0], m.stride[0], m.stride[1]};
+  return out;
+}
+
 // One GEMM, y[b] = x[b]·W[b]ᵀ (+ bias): A = x [M, K], B = W [N, K]. With a gate it computes
 // y = silu(x·Gᵀ) ⊙ (x·Wᵀ).
 struct GemmProblem {

@@ -77,6 +77,15 @@ void Gemm(const GemmOp::Params& p, const Exec& exec) {
   }
 }
 
+void ExpertGemm(const ExpertGemmOp::Params& p, const Exec& exec) {
+  Gemm({p.shared}, exec);
+  for (size_t e = 0; e < p.experts.size(); ++e) {
+    if (p.experts[e].w.empty()) continue;
+    const GemmProblem problem = p.ProblemOf(e);
+    Gemm({{&problem, 1}}, exec);
+  }
+}
+
 void GemmT(const GemmTOp::Params& p, const Exec& exec) {
   const GemmTOp::Shape s = GemmTOp::ShapeOf(p);
   exec.threads->ParallelFor(s.b * s.m, [&](int64_t task) {

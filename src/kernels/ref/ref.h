@@ -17,6 +17,7 @@ void QuantiseRow(CacheRowFormat format, const float* latent, int64_t c, const fl
 void DequantiseRow(CacheRowFormat format, const std::byte* row, int64_t c, int64_t r, float* to);
 
 void Gemm(const GemmOp::Params&, const Exec&);
+void ExpertGemm(const ExpertGemmOp::Params&, const Exec&);
 void GemmT(const GemmTOp::Params&, const Exec&);
 void QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);
 void RmsNorm(const RmsNormOp::Params&, const Exec&);

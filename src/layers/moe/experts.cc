@@ -1,10 +1,12 @@
 #include "src/layers/moe/experts.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/registry.h"
 #include "src/layers/ranks.h"
-#include "src/tensor/transfer.h"
 
 namespace latte {
 namespace {
@@ -52,7 +54,62 @@ Activations RoundForAll(const MoeLayer& moe, const TensorView& x, StepContext& s
   return RoundActivations(x, ups, step);
 }
 
+// One projection of the routed experts.
+struct RoutedProduct {
+  std::span<const int32_t> first;
+  Activations x;
+  TensorView y;
+};
+
+// One projection of all experts. The shared one is computed with the routed ones of its format.
+void MultiplyExperts(const MoeLayer& moe, Linear Mlp::*projection,
+                     std::span<const ExpertTable> tables, const std::optional<Product>& shared,
+                     const std::optional<RoutedProduct>& routed, StepContext& step) {
+  bool shared_left = shared && shared->y.elements() > 0;
+  for (const ExpertTable& table : routed ? tables : std::span<const ExpertTable>()) {
+    const Linear& example = moe.experts[table.example].*projection;
+    const GemmInput in = InputFor(example, routed->x);
+    GemmProblem of_shared;
+    ExpertGemmOp::Params p = {.experts = table.weights,
+                              .first = routed->first,
+                              .x = in.x,
+                              .y = routed->y,
+                              .x_scale = in.scale,
+                              .x_group = in.group};
+    if (shared_left && InOneCall(*shared->linear, example)) {
+      of_shared = ProblemOf(*shared);
+      p.shared = {&of_shared, 1};
+      shared_left = false;
+    }
+    Run<ExpertGemmOp>(p, step.exec);
+  }
+  if (shared_left) Multiply({&*shared, 1}, step);
+}
+
 }  // namespace
+
+void Tabulate(MoeLayer& moe) {
+  const auto tables_of = [&](Linear Mlp::*projection, Linear Mlp::*gate) {
+    std::vector<ExpertTable> out;
+    for (size_t e = 0; e < moe.experts.size(); ++e) {
+      const Linear& linear = moe.experts[e].*projection;
+      if (linear.matrix.weight.empty()) continue;  // more ranks than outputs
+      auto table = std::ranges::find_if(out, [&](const ExpertTable& t) {
+        return InOneCall(moe.experts[t.example].*projection, linear);
+      });
+      if (table == out.end())
+        table = out.insert(out.end(), {std::vector<ExpertWeights>(moe.experts.size()), e});
+      ExpertWeights& own = table->weights[e];
+      own = {.w = linear.matrix.weight, .w_scale = linear.Scale()};
+      if (gate == nullptr) continue;
+      own.gate = (moe.experts[e].*gate).matrix.weight;
+      own.gate_scale = (moe.experts[e].*gate).Scale();
+    }
+    return out;
+  };
+  moe.up_tables = tables_of(&Mlp::up, &Mlp::gate);
+  moe.down_tables = tables_of(&Mlp::down, nullptr);
+}
 
 RoutedTokens WithRoom(const MoeLayer& moe, const TensorView& x, StepContext& step) {
   Workspace& workspace = *step.workspace;
@@ -79,48 +136,43 @@ Grouping GroupByExpert(std::span<const int32_t> experts, int64_t e, int64_t k, S
   return g;
 }
 
-ExpertBatch SharedExpert(const MoeLayer& moe, const Activations& x, const TensorView& y,
-                         StepContext& step) {
-  const int64_t rows = y.shape[0];
-  return {{{&moe.shared, 0, rows}},
-          x,
-          step.workspace->Take(DType::kF32, {rows, moe.shared.up.outputs()}),
-          y};
+ExpertRows SharedExpert(const MoeLayer& moe, const Activations& x, const TensorView& y,
+                        StepContext& step) {
+  return {{}, x, step.workspace->Take(DType::kF32, {y.shape[0], moe.shared.up.outputs()}), y};
 }
 
-ExpertBatch RoutedExperts(const MoeLayer& moe, const Activations& x, std::span<const int32_t> first,
-                          std::span<const int32_t> token, const TensorView& y, StepContext& step) {
-  ExpertBatch out;
-  for (size_t i = 0; i < moe.experts.size(); ++i)
-    if (first[i] < first[i + 1]) out.experts.push_back({&moe.experts[i], first[i], first[i + 1]});
-  if (out.experts.empty()) return out;
-  out.x = GatherTokens(x, token, step);
-  out.inner = step.workspace->Take(DType::kF32, {y.shape[0], moe.experts[0].up.outputs()});
-  out.y = y;
-  out.whole = moe.whole_experts;
-  return out;
+std::optional<ExpertRows> RoutedExperts(const MoeLayer& moe, const Activations& x,
+                                        std::span<const int32_t> first,
+                                        std::span<const int32_t> token, const TensorView& y,
+                                        StepContext& step) {
+  if (moe.experts.empty() || token.empty()) return std::nullopt;
+  const int64_t width = moe.experts[0].up.outputs();
+  return ExpertRows{first.first(moe.experts.size() + 1), GatherTokens(x, token, step),
+                    step.workspace->Take(DType::kF32, {y.shape[0], width}), y};
 }
 
-void RunExperts(std::span<const ExpertBatch> batches, StepContext& step) {
-  std::vector<Product> products;
-  for (const ExpertBatch& b : batches)
-    for (const ExpertRows& e : b.experts)
-      products.push_back(
-          {&e.mlp->up, &e.mlp->gate, b.x.Rows(e.begin, e.end), b.inner.Slice(0, e.begin, e.end)});
-  Multiply(products, step);
-  products.clear();
-  for (const ExpertBatch& b : batches) {
-    if (b.experts.empty()) continue;
-    std::vector<const Linear*> down;  // their formats may differ
-    for (const ExpertRows& e : b.experts) down.push_back(&e.mlp->down);
-    const int64_t width = b.experts.front().mlp->down.inputs();
-    const TensorView all = b.whole ? b.inner : GatherColumns(b.inner, width, step);
-    const Activations inner = RoundActivations(all, down, step);
-    for (const ExpertRows& e : b.experts)
-      products.push_back(
-          {&e.mlp->down, nullptr, inner.Rows(e.begin, e.end), b.y.Slice(0, e.begin, e.end)});
+void RunExperts(const MoeLayer& moe, const std::optional<ExpertRows>& shared,
+                const std::optional<ExpertRows>& routed, StepContext& step) {
+  std::optional<Product> of_shared;
+  if (shared) of_shared = {&moe.shared.up, &moe.shared.gate, shared->x, shared->inner};
+  std::optional<RoutedProduct> of_routed;
+  if (routed) of_routed = {routed->first, routed->x, routed->inner};
+  MultiplyExperts(moe, &Mlp::up, moe.up_tables, of_shared, of_routed, step);
+  if (shared) {
+    const TensorView all = GatherColumns(shared->inner, moe.shared.down.inputs(), step);
+    of_shared = {&moe.shared.down, nullptr, RoundActivations(all, {&moe.shared.down}, step),
+                 shared->y};
   }
-  Multiply(products, step);
+  if (routed) {
+    const TensorView all = moe.whole_experts
+                               ? routed->inner
+                               : GatherColumns(routed->inner, moe.experts[0].down.inputs(), step);
+    std::vector<const Linear*> down;  // their formats may differ
+    for (const ExpertTable& table : moe.down_tables)
+      down.push_back(&moe.experts[table.example].down);
+    of_routed = {routed->first, RoundActivations(all, down, step), routed->y};
+  }
+  MultiplyExperts(moe, &Mlp::down, moe.down_tables, of_shared, of_routed, step);
 }
 
 RowsOfExperts ComputeExperts(const MoeLayer& moe, const RoutedTokens& tokens,
@@ -128,17 +180,15 @@ RowsOfExperts ComputeExperts(const MoeLayer& moe, const RoutedTokens& tokens,
   RowsOfExperts out;
   const auto pairs = std::ssize(tokens.experts);
   const Grouping groups = GroupByExpert(tokens.experts, moe.dims.experts, moe.dims.chosen, step);
-  out.first = CopyToHost(groups.first, step.workspace->device(), step.exec.stream);
+  out.first = groups.first;
   out.row = groups.row;
   out.y = step.workspace->Take(DType::kF32, {pairs, width});
   const Activations x = RoundForAll(moe, tokens.x, step);
-  std::vector<ExpertBatch> all;
-  // The expert with the most rows first: while one thread computes it, others read weights.
-  if (moe.has_shared) all.push_back(SharedExpert(moe, x, share, step));
-  all.push_back(RoutedExperts(moe, x,
-                              std::span(out.first).subspan(static_cast<size_t>(moe.first_expert)),
-                              groups.token, out.y, step));
-  RunExperts(all, step);
+  std::optional<ExpertRows> shared;
+  if (moe.has_shared) shared = SharedExpert(moe, x, share, step);
+  const std::span<const int32_t> own_first =
+      out.first.subspan(static_cast<size_t>(moe.first_expert));
+  RunExperts(moe, shared, RoutedExperts(moe, x, own_first, groups.token, out.y, step), step);
   return out;
 }
 

@@ -1,8 +1,8 @@
 // The steps of a mixture-of-experts layer on one rank: the router's choice, and the rows of experts.
 #pragma once
 
+#include <optional>
 #include <span>
-#include <vector>
 
 #include "src/layers/moe/moe.h"
 
@@ -33,38 +33,34 @@ struct Grouping {
 // experts: [T·K], each in [0, E).
 Grouping GroupByExpert(std::span<const int32_t> experts, int64_t e, int64_t k, StepContext& step);
 
-// An expert and its rows in the matrices of its batch.
+// The rows of the routed experts, or of the shared one.
 struct ExpertRows {
-  const Mlp* mlp;
-  int64_t begin, end;
-};
-
-// Experts of equal width, whose rows are in the same matrices.
-struct ExpertBatch {
-  std::vector<ExpertRows> experts;
+  std::span<const int32_t> first;  // of Grouping, from this rank's first expert on; empty: shared
   Activations x;
   TensorView inner, y;
-  bool whole = false;  // not shared by ranks
 };
 
 // The shared expert over all M tokens of x. y [M, this rank's share of D] f32.
-ExpertBatch SharedExpert(const MoeLayer& moe, const Activations& x, const TensorView& y,
-                         StepContext& step);
+ExpertRows SharedExpert(const MoeLayer& moe, const Activations& x, const TensorView& y,
+                        StepContext& step);
 
-// This rank's routed experts over their rows, which are tokens of x. token: of each row. first: of Grouping, from
-// this rank's first expert on, on the host, which names the weights of each product. y [rows, D, or this
-// rank's share of D] f32.
-ExpertBatch RoutedExperts(const MoeLayer& moe, const Activations& x, std::span<const int32_t> first,
-                          std::span<const int32_t> token, const TensorView& y, StepContext& step);
+// This rank's routed experts over their rows, which are tokens of x. token: of each row. first: of
+// Grouping, from this rank's first expert on. y [rows, D, or this rank's share of D] f32. Empty: there
+// is no row or no expert.
+std::optional<ExpertRows> RoutedExperts(const MoeLayer& moe, const Activations& x,
+                                        std::span<const int32_t> first,
+                                        std::span<const int32_t> token, const TensorView& y,
+                                        StepContext& step);
 
 // All experts, each over its own rows, in two passes. Weights of chosen experts are read once. The ranks of
 // step.tensor_ranks that share experts call it together.
-void RunExperts(std::span<const ExpertBatch> batches, StepContext& step);
+void RunExperts(const MoeLayer& moe, const std::optional<ExpertRows>& shared,
+                const std::optional<ExpertRows>& routed, StepContext& step);
 
 struct RowsOfExperts {
-  TensorView y;                // [M·K, width] f32: of the experts that this rank has
-  std::span<int32_t> row;      // [M·K] row of (token, k)
-  std::vector<int32_t> first;  // [E+1] rows of expert e are [first[e], first[e+1])
+  TensorView y;              // [M·K, width] f32: of the experts that this rank has
+  std::span<int32_t> row;    // [M·K] row of (token, k)
+  std::span<int32_t> first;  // [E+1] rows of expert e are [first[e], first[e+1])
 };
 
 // Every expert that a token chose over its rows, as far as this rank has it, and the shared expert, whose

@@ -1,6 +1,7 @@
 #include "src/layers/moe/groups.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "src/kernels/params/gemm.h"
@@ -50,11 +51,11 @@ TensorView RowsAt(const TensorView& from, std::span<const int32_t> rows, StepCon
 TensorView ComputeOwnPairs(const MoeLayer& moe, const ReceivedTokens& received,
                            const OwnPairs& pairs, const TensorView& x, const TensorView& share,
                            StepContext& step) {
-  std::vector<ExpertBatch> all;
+  std::optional<ExpertRows> shared;
   if (moe.has_shared && x.shape[0] > 0)
-    all.push_back(SharedExpert(moe, RoundActivations(x, {&moe.shared.up}, step), share, step));
+    shared = SharedExpert(moe, RoundActivations(x, {&moe.shared.up}, step), share, step);
   if (pairs.token.empty()) {
-    RunExperts(all, step);
+    RunExperts(moe, shared, std::nullopt, step);
     return step.workspace->Take(DType::kF32, {0, x.shape[1]});
   }
   const Grouping groups =
@@ -63,8 +64,7 @@ TensorView ComputeOwnPairs(const MoeLayer& moe, const ReceivedTokens& received,
   for (const int32_t pair : groups.token) token.push_back(pairs.token[static_cast<size_t>(pair)]);
   const TensorView y = step.workspace->Take(DType::kF32, {std::ssize(pairs.token), x.shape[1]});
   const Activations rounded = RoundActivations(received.tokens.x, {&moe.experts.front().up}, step);
-  all.push_back(RoutedExperts(moe, rounded, groups.first, token, y, step));
-  RunExperts(all, step);
+  RunExperts(moe, shared, RoutedExperts(moe, rounded, groups.first, token, y, step), step);
   return RowsAt(y, groups.row, step);
 }
 

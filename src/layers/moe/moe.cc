@@ -7,6 +7,7 @@
 #include "src/layers/moe/experts.h"
 #include "src/layers/moe/groups.h"
 #include "src/layers/ranks.h"
+#include "src/tensor/transfer.h"
 
 namespace latte {
 namespace {
@@ -33,7 +34,10 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
   const RowsOfExperts rows = ComputeExperts(moe, tokens, share, summed.shape[1], step);
   if (moe.whole_experts) {
     if (moe.has_shared) GatherShares(share, y, step);
-    GatherRows(rows.y, BeginsOfRanks(moe, rows.first), step);
+    // Ranks exchange rows in host memory, so the host may read how many each has.
+    const std::vector<int32_t> first =
+        CopyToHost(rows.first, step.workspace->device(), step.exec.stream);
+    GatherRows(rows.y, BeginsOfRanks(moe, first), step);
   }
   Run<CombineOp>(
       {rows.y, rows.row, tokens.weights, moe.dims.chosen, summed, /*add=*/moe.has_shared},

@@ -50,6 +50,7 @@ TEST(Moe, ExpertsWhoseDownProjectionsDifferGiveWhatEachGivesAlone) {
   moe.router.matrix.weight = router;
   for (const DType down : {DType::kI8, DType::kBF16})
     moe.experts.push_back({Ones(DType::kBF16), Ones(DType::kBF16), Ones(down)});
+  Tabulate(moe);
 
   Tensor x(DType::kF32, {2, kWidth});
   const float tokens[] = {3, 1, 1, 2.5f};

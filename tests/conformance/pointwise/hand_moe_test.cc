@@ -106,6 +106,35 @@ TEST(Hand, CombineSumsInTheOrderOfK) {
   });
 }
 
+TEST(Hand, EveryExpertTakesItsRows) {
+  Floats x = {9, 9, 1, 2, 3, 4, 5, 6, 9, 9};                                         // [5, 2]
+  Floats sums = {1, 1}, differences = {1, -1}, first_only = {2, 0}, zeros = {0, 0};  // [1, 2] each
+  const std::vector<ExpertWeights> experts = {
+      {.w = View(sums, {1, 2})},
+      {.w = View(zeros, {1, 2})},
+      {},  // another call computes it
+      {.w = View(differences, {1, 2})},
+  };
+  const Ints first = {1, 3, 3, 3, 4};  // rows 0 and 4 belong to experts of other ranks
+  Floats shared_y = {-7};
+  GemmProblem shared;
+  shared.x = BatchOfOne(View(x, {5, 2}).Slice(0, 1, 2));
+  shared.w = BatchOfOne(View(first_only, {1, 2}));
+  shared.y = BatchOfOne(View(shared_y, {1, 1}));
+  ForEachRow<ExpertGemmOp>([&](const Kernel<ExpertGemmOp>& row) {
+    Floats y = {-7, -7, -7, -7, -7};
+    ExpertGemmOp::Params p = {
+        .experts = experts, .first = first, .x = View(x, {5, 2}), .y = View(y, {5, 1})};
+    RunRow(row, p);
+    EXPECT_EQ(y, (Floats{-7, 3, 7, -1, -7}));
+    EXPECT_EQ(shared_y, Floats{-7});
+    p.shared = {&shared, 1};
+    RunRow(row, p);
+    EXPECT_EQ(shared_y, Floats{2});
+    shared_y = {-7};
+  });
+}
+
 TEST(Hand, GroupByExpertKeepsTheOrderOfTokens) {
   const Ints experts = {2, 0, 2, 3, 0, 2};  // of three tokens
   ForEachRow<GroupByExpertOp>([&](const Kernel<GroupByExpertOp>& row) {
