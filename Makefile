@@ -16,7 +16,7 @@ INSTALL := @tools/install_packages.sh
 
 XGRAMMAR := build/xgrammar
 
-.PHONY: help setup tests build grammar run test page-test acceptance acceptance-short bench fuzz soak lint fmt install clean
+.PHONY: help setup tests build grammar run test page-test acceptance acceptance-short bench fuzz soak sanitize sanitize-dev sanitize-tsan lint fmt install clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -81,6 +81,15 @@ soak: tests  ## random requests to one engine, SOAK_SECONDS (300) over each mode
 	tests/soak/serve_soak.py $(LATTE) $(SOAK_SECONDS)
 	tests/soak/requests_soak.py $(LATTE)
 	tests/limits/sweep.py --long $(LATTE) $(BUILD)/tests/limits/limits_embedder $(BUILD)/tests/limits/libfew_threads.so
+
+sanitize: sanitize-dev sanitize-tsan  ## the unit tests under AddressSanitizer with UBSan, then under ThreadSanitizer (an hour or two)
+
+sanitize-dev sanitize-tsan: sanitize-%:
+	$(INSTALL) build mpi test grammar
+	@tools/get_xgrammar.sh $(XGRAMMAR) || echo "xgrammar is not there: the tests of constrained answers are left out" >&2
+	@tools/configure.sh $* -DLATTE_BUILD_TESTS=ON
+	@cmake --build --preset $*
+	ctest --preset $* -j 2 -LE 'e2e|conformance|soak'
 
 lint:  ## formatting, layering, documentation
 	$(INSTALL) lint

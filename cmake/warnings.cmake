@@ -16,3 +16,18 @@ if(LATTE_DEVELOPER_MODE)
 endif()
 target_compile_definitions(latte_flags INTERFACE _GLIBCXX_ASSERTIONS)
 target_link_options(latte_flags INTERFACE -Wl,-z,relro,-z,now)
+
+# Checks of buffers, branch targets and large stack frames, where the compiler has them. Sanitizers bring checks of their own,
+# and the checks of buffers need an optimising build.
+include(CheckCXXCompilerFlag)
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  foreach(flag -fcf-protection=full -fstack-clash-protection)
+    string(MAKE_C_IDENTIFIER "LATTE_HAS${flag}" has)
+    check_cxx_compiler_flag(${flag} ${has})
+    if(${has})
+      target_compile_options(latte_flags INTERFACE ${flag})
+    endif()
+  endforeach()
+  target_compile_options(latte_flags INTERFACE
+    $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
+endif()
