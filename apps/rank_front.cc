@@ -13,7 +13,7 @@
 #include "apps/tell.h"
 #include "src/comm/control/secret.h"
 #include "src/comm/launch/processes.h"
-#include "src/engine/remote/remote_engine.h"
+#include "src/engine/link/remote_engine.h"
 
 namespace latte {
 namespace {

@@ -9,8 +9,8 @@
 #include "latte/options.h"
 
 #include "src/checkpoint/model_files.h"
-#include "src/engine/ranks/rank_group.h"
-#include "src/engine/remote/front_link.h"
+#include "src/engine/link/front_link.h"
+#include "src/engine/link/rank_group.h"
 
 namespace latte {
 

@@ -8,7 +8,7 @@
 
 #include "latte/options.h"
 
-#include "src/engine/ranks/rank_group.h"
+#include "src/engine/link/rank_group.h"
 
 namespace latte {
 

@@ -47,7 +47,7 @@ FENCED_WORDS = [
     (re.compile(r"\b(_mm\d*_\w+|_tile_\w+|__builtin_ia32_(?!pause)\w+)"), ("src", "include", "apps", "tests", "fuzz", "bench"), (
         "src/kernels/cpu/isa/",)),
     (re.compile(r"\b(Isa\b|x86::)"), ("src", "include", "apps"), (
-        "src/kernels/", "src/layers/mla/calibration.cc", "src/jobs/bench/bench_timer.", "src/engine/engine_faults_test.cc",
+        "src/kernels/", "src/layers/mla/calibration.cc", "src/jobs/bench/bench_timer.", "src/engine/core/engine_faults_test.cc",
         "src/engine/sampling/sampler_plain_test.cc", "src/layers/mla/path_cost_test.cc")),  # rates, peaks, tests
 ]
 MOST_FILES = 25  # source files of a folder at one level

@@ -10,7 +10,7 @@
 #include "apps/ranks.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
-#include "src/engine/create_engine.h"
+#include "src/engine/core/create_engine.h"
 #include "src/jobs/batch/batch.h"
 
 namespace latte {

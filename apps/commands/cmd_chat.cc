@@ -19,7 +19,7 @@
 #include "apps/terminal/line_reader.h"
 #include "apps/terminal/screen.h"
 #include "src/base/json_out.h"
-#include "src/engine/engine_core.h"
+#include "src/engine/core/engine_core.h"
 #include "src/jobs/chat_session.h"
 #include "src/jobs/remote/remote_chat.h"
 

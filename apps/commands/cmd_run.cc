@@ -16,8 +16,8 @@
 #include "apps/terminal/screen_text.h"
 #include "src/base/json_out.h"
 #include "src/chat/prompt.h"
-#include "src/engine/complete.h"
-#include "src/engine/engine_core.h"
+#include "src/engine/core/complete.h"
+#include "src/engine/core/engine_core.h"
 #include "src/grammar/grammar.h"
 
 namespace latte {

@@ -25,7 +25,7 @@
 #include "src/base/random.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/comm/mpi/mpi.h"
-#include "src/engine/create_engine.h"
+#include "src/engine/core/create_engine.h"
 #include "src/serve/server.h"
 #include "src/tensor/arithmetic.h"
 

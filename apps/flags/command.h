@@ -16,7 +16,7 @@
 #include "apps/tell.h"
 #include "src/base/json_out_fwd.h"
 #include "src/checkpoint/model_files.h"
-#include "src/engine/ranks/rank_group.h"
+#include "src/engine/link/rank_group.h"
 #include "src/engine/settings.h"
 #include "src/models/model.h"
 

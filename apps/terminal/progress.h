@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/engine/create_engine.h"
+#include "src/engine/core/create_engine.h"
 #include "src/hub/progress_text.h"
 #include "src/jobs/job_progress.h"
 

@@ -15,7 +15,7 @@
 
 #include "src/chat/answer_message.h"
 #include "src/chat/prompt.h"
-#include "src/engine/complete.h"
+#include "src/engine/core/complete.h"
 #include "src/jobs/conversation.h"
 
 namespace latte {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/engine/engine_core.h"
+#include "src/engine/core/engine_core.h"
 #include "src/models/registry.h"
 
 namespace latte::chat_session_test {

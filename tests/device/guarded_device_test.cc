@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/random.h"
-#include "src/engine/run/given_sequence.h"
+#include "src/engine/step/given_sequence.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
 #include "src/layers/mla/mla.h"

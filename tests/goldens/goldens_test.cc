@@ -9,7 +9,7 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
-#include "src/engine/run/given_sequence.h"
+#include "src/engine/step/given_sequence.h"
 #include "src/layers/mla/mla.h"
 #include "src/models/registry.h"
 #include "tests/support/npy_reader.h"

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "src/engine/engine_core.h"
+#include "src/engine/core/engine_core.h"
 
 namespace latte::testing_support {
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/engine/engine_core.h"
+#include "src/engine/core/engine_core.h"
 #include "src/models/registry.h"
 
 namespace latte::accepted_run_test {

@@ -5,7 +5,7 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
-#include "src/engine/engine_core.h"
+#include "src/engine/core/engine_core.h"
 #include "src/models/registry.h"
 #include "tests/support/parameter_name.h"
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "src/base/thread_pool.h"
-#include "src/engine/run/runner.h"
 #include "src/engine/speculate/drafter.h"
+#include "src/engine/step/runner.h"
 
 namespace latte {
 

@@ -8,7 +8,7 @@
 
 #include "src/base/random.h"
 #include "src/engine/attention_mode.h"
-#include "src/engine/engine_core.h"
+#include "src/engine/core/engine_core.h"
 #include "src/models/registry.h"
 #include "tests/support/parameter_name.h"
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/random.h"
-#include "src/engine/engine_core.h"
+#include "src/engine/core/engine_core.h"
 #include "src/models/registry.h"
 #include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"

@@ -8,7 +8,7 @@
 #include "src/base/limits/memory.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
-#include "src/engine/engine_core.h"
+#include "src/engine/core/engine_core.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/convert/staging_folder.h"
 #include "src/jobs/random_draws.h"

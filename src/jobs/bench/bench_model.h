@@ -7,7 +7,7 @@
 #include "latte/options.h"
 
 #include "src/base/json_out_fwd.h"
-#include "src/engine/ranks/rank_group.h"
+#include "src/engine/link/rank_group.h"
 #include "src/jobs/job_progress.h"
 #include "src/kernels/machine.h"
 #include "src/layers/mla/calibration.h"

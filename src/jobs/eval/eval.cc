@@ -9,8 +9,8 @@
 
 #include "src/base/json_out.h"
 #include "src/base/thread_pool.h"
-#include "src/engine/complete.h"
-#include "src/engine/engine_core.h"
+#include "src/engine/core/complete.h"
+#include "src/engine/core/engine_core.h"
 #include "src/jobs/eval/eval_questions.h"
 #include "src/jobs/eval/mtp_acceptance.h"
 #include "src/jobs/score.h"

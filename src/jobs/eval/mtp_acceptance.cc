@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/math.h"
-#include "src/engine/run/runner.h"
+#include "src/engine/step/runner.h"
 
 namespace latte {
 namespace {

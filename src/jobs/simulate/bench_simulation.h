@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include "src/engine/engine_core.h"
+#include "src/engine/core/engine_core.h"
 #include "src/jobs/job_progress.h"
 #include "src/jobs/simulate/step_cost.h"
 #include "src/jobs/simulate/trace.h"

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "src/engine/engine_core.h"
+#include "src/engine/core/engine_core.h"
 #include "src/jobs/simulate/simulate.h"
 
 namespace latte {

@@ -1,0 +1,223 @@
+#include "src/engine/link/dp_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/limits/out_of_memory.h"
+#include "src/engine/group/messages.h"
+
+namespace latte {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Other groups do not report between steps that pages have come from a disk.
+constexpr std::chrono::milliseconds kLookAgain(1);
+
+// Prefixes are written to disks that may be slow.
+constexpr std::chrono::hours kSaving(1);
+
+int64_t PromptLength(const RequestState& state) { return state.outputs.front()->sequence.length(); }
+
+void AddStats(const EngineStats& from, EngineStats& to) {
+  to.waiting += from.waiting;
+  to.running += from.running;
+  to.pages_total += from.pages_total;
+  to.pages_used += from.pages_used;
+  to.pages_cached += from.pages_cached;
+  AddCounters(from, to);
+  // Groups step together: their times are not added.
+  to.steps = std::max(to.steps, from.steps);
+  to.step_seconds = std::max(to.step_seconds, from.step_seconds);
+  to.forward_seconds = std::max(to.forward_seconds, from.forward_seconds);
+}
+
+}  // namespace
+
+int64_t GroupChoice::Next() {
+  const int64_t groups = std::ssize(loads_);
+  int64_t best = turn_ % groups;
+  for (int64_t i = 1; policy_ == Policy::kTokens && i < groups; ++i) {
+    const int64_t group = (turn_ + i) % groups;
+    if (loads_[static_cast<size_t>(group)] < loads_[static_cast<size_t>(best)]) best = group;
+  }
+  turn_ = best + 1;
+  return best;
+}
+
+DpEngine::DpEngine(Parts parts)
+    : parts_(std::move(parts)),
+      limits_{options().max_queued_requests, options().max_queued_tokens},
+      choice_(parts_.policy, parts_.leaders->size()),
+      ordered_(static_cast<size_t>(parts_.leaders->size())),
+      reports_(ordered_.size()) {
+  // All groups are alike. Their counters come with the first step.
+  const EngineStats own = parts_.own->core().Stats();
+  for (GroupReport& report : reports_) {
+    report.stats.pages_total = own.pages_total;
+    report.stats.page_bytes = own.page_bytes;
+    report.stats.page_tokens = own.page_tokens;
+  }
+}
+
+DpEngine::~DpEngine() {
+  // A rank that is lost now has nothing left to compute.
+  (void)CatchLostRanks([&] {
+    SendToAll(*parts_.leaders, WriteOrders({.kind = GroupOrders::Kind::kStop, .orders = {}}));
+    parts_.followers->Stop();
+  });
+}
+
+// Requests that wait at a group, or are on their way to it.
+QueueCount DpEngine::QueueOf(int64_t group) const {
+  const auto i = static_cast<size_t>(group);
+  return {reports_[i].queue.requests + ordered_[i].requests,
+          reports_[i].queue.tokens + ordered_[i].tokens};
+}
+
+Result<RequestId> DpEngine::Submit(Request request) {
+  return CatchExhaustion([&]() -> Result<RequestId> {
+    LATTE_ASSIGN_OR_RETURN(const auto state, MakeRequestState(request, parts_.own->core().rules()));
+    const int64_t tokens = PromptLength(*state);
+    const std::lock_guard lock(mutex_);
+    const int64_t group = choice_.Next();
+    LATTE_RETURN_IF_ERROR(limits_.HasRoom(QueueOf(group), tokens));
+    const RequestId id = last_id_ + 1;
+    live_[id] = {group, tokens, request.n};
+    orders_.push_back({group, id, std::move(request)});
+    last_id_ = id;
+    choice_.Add(group, tokens);
+    QueueCount& ordered = ordered_[static_cast<size_t>(group)];
+    ++ordered.requests;
+    ordered.tokens += tokens;
+    changed_.notify_all();
+    return id;
+  });
+}
+
+void DpEngine::Cancel(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  const auto live = live_.find(id);
+  if (live == live_.end()) return;
+  orders_.push_back({live->second.group, id, std::nullopt});
+  changed_.notify_all();
+}
+
+void DpEngine::Wake() {
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  changed_.notify_all();
+}
+
+bool DpEngine::WaitForWork(Clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  if (more_to_do_) return true;
+  const bool may_have_work = !live_.empty();
+  const Clock::time_point until =
+      may_have_work ? std::min(deadline, Clock::now() + kLookAgain) : deadline;
+  const bool has_news =
+      changed_.wait_until(lock, until, [this] { return woken_ || !orders_.empty(); });
+  return has_news || (may_have_work && until < deadline);
+}
+
+// The reports of all groups on these orders. Without memory for them, the groups are at different calls.
+std::vector<GroupReport> DpEngine::Tell(const GroupOrders& orders) {
+  try {
+    SendToAll(*parts_.leaders, WriteOrders(orders));
+    std::vector<GroupReport> out;
+    for (const auto& message :
+         GatherMessages(*parts_.leaders, WriteReport(parts_.own->Do(orders)))) {
+      Result<GroupReport> report = ReadReport(message);
+      if (!report) EndGroup(*parts_.followers->comms().world, report.error().message);
+      out.push_back(std::move(*report));
+    }
+    return out;
+  } catch (const std::bad_alloc& error) {
+    EndGroup(*parts_.followers->comms().world, ErrorOf(error).message);
+  }
+}
+
+void DpEngine::Note(const TokenEvent& event) {
+  const auto live = live_.find(event.request);
+  if (live == live_.end()) return;
+  Live& request = live->second;
+  const int64_t more = event.token ? 1 : 0;
+  request.tokens += more;
+  choice_.Add(request.group, more);
+  if (!event.finish || --request.open > 0) return;
+  choice_.Add(request.group, -request.tokens);
+  live_.erase(live);
+}
+
+// Keeps what reports say, which count the requests in `told`; returns their events.
+std::vector<TokenEvent> DpEngine::Note(std::vector<GroupReport> reports,
+                                       std::span<const QueueCount> told) {
+  std::vector<TokenEvent> events;
+  const std::lock_guard lock(mutex_);
+  more_to_do_ = false;
+  for (GroupReport& report : reports) {
+    more_to_do_ = more_to_do_ || report.more_to_do;
+    for (TokenEvent& event : report.events) {
+      Note(event);
+      events.push_back(std::move(event));
+    }
+    report.events.clear();
+  }
+  for (size_t i = 0; i < told.size(); ++i) {
+    ordered_[i].requests -= told[i].requests;
+    ordered_[i].tokens -= told[i].tokens;
+  }
+  reports_ = std::move(reports);
+  return events;
+}
+
+Status DpEngine::Step() {
+  if (broken_) return tl::unexpected<Error>(*broken_);
+  GroupOrders orders;
+  std::vector<QueueCount> told;
+  {
+    const std::lock_guard lock(mutex_);
+    woken_ = false;
+    if (orders_.empty() && !more_to_do_ && live_.empty()) return {};
+    orders.orders = std::exchange(orders_, {});
+    told = ordered_;
+  }
+  std::vector<TokenEvent> events;
+  const Status done =
+      CatchExhaustion([&] { return CatchLostRanks([&] { events = Note(Tell(orders), told); }); });
+  if (!done) broken_ = done.error();
+  if (sink_ && !events.empty()) sink_(events);
+  return done;
+}
+
+Status DpEngine::SavePrefixes() {
+  Status saved;
+  LATTE_RETURN_IF_ERROR(CatchExhaustion([&] {
+    return CatchLostRanks([&] {
+      parts_.leaders->SetDeadline(kSaving);
+      for (const GroupReport& report :
+           Tell({.kind = GroupOrders::Kind::kSavePrefixes, .orders = {}}))
+        if (report.error && saved) saved = tl::unexpected<Error>(*report.error);
+      parts_.leaders->SetDeadline(kCallDeadline);
+    });
+  }));
+  return saved;
+}
+
+std::vector<EngineStats> DpEngine::GroupStats() const {
+  std::vector<EngineStats> out;
+  const std::lock_guard lock(mutex_);
+  for (const GroupReport& report : reports_) out.push_back(report.stats);
+  return out;
+}
+
+EngineStats DpEngine::Stats() const {
+  EngineStats out;
+  const std::vector<EngineStats> all = GroupStats();
+  out.page_bytes = all.front().page_bytes;
+  out.page_tokens = all.front().page_tokens;
+  for (const EngineStats& one : all) AddStats(one, out);
+  return out;
+}
+
+}  // namespace latte

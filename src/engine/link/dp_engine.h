@@ -1,0 +1,89 @@
+// Several engines as one: rank 0's side of data parallelism. It gives each request to a group of ranks,
+// whose engine answers it, and collects the events of all. Every step of it is a step of all groups.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "src/engine/group/leader.h"
+#include "src/engine/link/group_engine.h"
+
+namespace latte {
+
+// Which group gets a request.
+class GroupChoice {
+ public:
+  enum class Policy { kTokens, kRoundRobin };
+  GroupChoice(Policy policy, int64_t groups)
+      : policy_(policy), loads_(static_cast<size_t>(groups)) {}
+
+  // kTokens: the group whose requests have the fewest tokens, of prompts and answers so far; of equal ones
+  // the next in turn. kRoundRobin: the next in turn.
+  int64_t Next();
+
+  // The tokens of `group` have changed.
+  void Add(int64_t group, int64_t tokens) { loads_[static_cast<size_t>(group)] += tokens; }
+
+ private:
+  Policy policy_;
+  std::vector<int64_t> loads_;
+  int64_t turn_ = 0;
+};
+
+class DpEngine final : public Engine {
+ public:
+  struct Parts {
+    std::unique_ptr<GroupEngine> own;  // of rank 0's group
+    Communicator* leaders = nullptr;   // of all groups; this is rank 0
+    Followers* followers = nullptr;    // of rank 0's group; told to stop at the end
+    GroupChoice::Policy policy = GroupChoice::Policy::kTokens;
+  };
+  explicit DpEngine(Parts parts);
+  // Ends the engines of all groups.
+  ~DpEngine() override;
+
+  [[nodiscard]] Result<RequestId> Submit(Request request) override;
+  void Cancel(RequestId id) override;
+  void SetEventSink(EventSink sink) override { sink_ = std::move(sink); }
+  [[nodiscard]] Status Step() override;
+  void Wake() override;
+  bool WaitForWork(std::chrono::steady_clock::time_point deadline) override;
+  [[nodiscard]] Status SavePrefixes() override;
+  EngineStats Stats() const override;  // of all groups together
+  const EngineOptions& options() const override { return parts_.own->core().options(); }
+
+  // The counters of each group after the last step. Thread-safe.
+  std::vector<EngineStats> GroupStats() const;
+
+ private:
+  // A request that has not ended.
+  struct Live {
+    int64_t group = 0;
+    int64_t tokens = 0;  // of its prompt, and of its answers so far
+    int open = 0;        // answers that have not ended
+  };
+  std::vector<GroupReport> Tell(const GroupOrders& orders);
+  std::vector<TokenEvent> Note(std::vector<GroupReport> reports, std::span<const QueueCount> told);
+  void Note(const TokenEvent& event);
+  QueueCount QueueOf(int64_t group) const;
+
+  Parts parts_;
+  QueueLimits limits_;  // of each group
+  EventSink sink_;
+  std::optional<Error> broken_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  GroupChoice choice_;
+  RequestId last_id_ = 0;
+  std::vector<GroupOrders::Order> orders_;  // for the next step
+  std::vector<QueueCount> ordered_;         // requests that no report counts yet, by group
+  std::map<RequestId, Live> live_;
+  std::vector<GroupReport> reports_;  // the last of each group, without events
+  bool more_to_do_ = false;
+  bool woken_ = false;
+};
+
+}  // namespace latte

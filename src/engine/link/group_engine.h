@@ -1,0 +1,74 @@
+// The engine of one group of ranks, among groups with engines of their own. Rank 0 of the world gives
+// requests to groups and collects their events (dp_engine.h). All groups step together.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "src/comm/communicator.h"
+#include "src/engine/core/engine_core.h"
+
+namespace latte {
+
+// What rank 0 tells the leaders of groups: one message per step.
+struct GroupOrders {
+  enum class Kind : int64_t { kStep, kSavePrefixes, kStop };
+  struct Order {
+    int64_t group = 0;
+    RequestId id = 0;                // of rank 0
+    std::optional<Request> request;  // none: cancel it
+  };
+  Kind kind = Kind::kStep;
+  std::vector<Order> orders;
+};
+
+// The answer of a leader.
+struct GroupReport {
+  bool more_to_do = false;  // the next step has work
+  QueueCount queue;
+  EngineStats stats;
+  std::vector<TokenEvent> events;  // with ids of rank 0
+  std::optional<Error> error;      // of SavePrefixes
+};
+
+std::vector<std::byte> WriteOrders(const GroupOrders& orders);
+std::vector<std::byte> WriteReport(const GroupReport& report);
+// Errors: kCorrupt for the message of another build.
+[[nodiscard]] Result<GroupOrders> ReadOrders(std::span<const std::byte> message);
+[[nodiscard]] Result<GroupReport> ReadReport(std::span<const std::byte> message);
+
+class GroupEngine {
+ public:
+  // group: its index. world: outlives this.
+  GroupEngine(std::unique_ptr<EngineCore> core, int64_t group, Communicator& world);
+
+  const EngineCore& core() const { return *core_; }
+
+  // Carries out the orders for this group and, for kStep, a step together with all groups. Throws RankLost,
+  // also if the engine fails: it cannot go on, so no group can.
+  GroupReport Do(const GroupOrders& orders);
+
+ private:
+  struct Known {
+    RequestId id = 0;  // of rank 0
+    int open = 0;      // answers that have not ended
+  };
+  void Accept(const GroupOrders::Order& order);
+  void Take(std::span<const TokenEvent> events);
+  [[noreturn]] void Fail(const Error& error);
+
+  std::unique_ptr<EngineCore> core_;
+  int64_t group_;
+  Communicator& world_;
+  std::map<RequestId, Known> known_;        // by the id of core_
+  std::map<RequestId, RequestId> of_core_;  // by the id of rank 0
+  std::vector<TokenEvent> events_;          // of the step
+};
+
+// Leaders but rank 0: does what rank 0 says until it says kStop. Throws RankLost.
+void FollowOrders(GroupEngine& engine, Communicator& leaders);
+
+}  // namespace latte

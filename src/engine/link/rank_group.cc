@@ -1,0 +1,238 @@
+#include "src/engine/link/rank_group.h"
+
+#include <chrono>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "src/engine/group/follower.h"
+#include "src/engine/group/group_settings.h"
+#include "src/engine/group/messages.h"
+#include "src/engine/group/wire.h"
+#include "src/engine/link/dp_engine.h"
+
+namespace latte {
+namespace {
+
+// Ranks load at different speeds, from a network file system perhaps.
+constexpr std::chrono::hours kLoading(2);
+
+// Every rank calls it.
+Status AgreeOn(const RankLayout& layout, Communicator& world) {
+  struct Told {
+    int64_t groups = 0;
+    int64_t whole_experts = 0;
+  };
+  std::vector<Told> all(static_cast<size_t>(world.size()));
+  const Told mine{layout.groups, layout.whole_experts ? 1 : 0};
+  world.AllGatherEqual(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].groups != mine.groups)
+      return InvalidArgument(
+          fmt::format("dp: expected the same on all ranks, found {} on rank {} and {} on rank {}",
+                      all[rank].groups, rank, mine.groups, world.rank()));
+    if (all[rank].whole_experts != mine.whole_experts)
+      return InvalidArgument(fmt::format(
+          "ep: expected whole experts on all ranks or on none, found them only on rank {}",
+          mine.whole_experts != 0 ? static_cast<size_t>(world.rank()) : rank));
+  }
+  return {};
+}
+
+std::vector<std::byte> WriteEngine(const Settings& settings, const ModelKey& key) {
+  WireWriter out;
+  out.List(std::span<const std::byte>(WriteSettings(settings)));
+  out.List(std::span<const std::byte>(key));
+  return out.Take();
+}
+
+}  // namespace
+
+RankGroup::RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layout)
+    : world_(std::move(world)),
+      comms_{.world = world_.get(), .group = world_.get(), .groups = layout.groups},
+      whole_experts_(layout.whole_experts),
+      on_this_machine_(layout.on_this_machine),
+      followers_(comms_, Followers::Of::kWorld) {
+  if (layout.groups == 1) return;
+  const auto ranks_per_group = static_cast<int>(world_->size() / layout.groups);
+  const int rank = world_->rank();
+  group_ = world_->Split(rank / ranks_per_group, rank);
+  // Ranks that lead no group are in a part of their own, which nothing uses.
+  leaders_ = world_->Split(rank % ranks_per_group == 0 ? 0 : 1, rank);
+  comms_.group = group_.get();
+  comms_.group_index = rank / ranks_per_group;
+  if (group_->rank() == 0) comms_.leaders = leaders_.get();
+  followers_ = Followers(comms_, Followers::Of::kWorld);
+}
+
+Result<std::unique_ptr<RankGroup>> RankGroup::Create(std::unique_ptr<Communicator> world,
+                                                     const RankLayout& layout) {
+  std::unique_ptr<RankGroup> out;
+  Status agreed;
+  LATTE_RETURN_IF_ERROR(CatchLostRanks([&] {
+    agreed = AgreeOn(layout, *world);
+    if (agreed) out.reset(new RankGroup(std::move(world), layout));
+  }));
+  LATTE_RETURN_IF_ERROR(agreed);
+  return out;
+}
+
+RankGroup::~RankGroup() {
+  if (!leads() || lost_) return;
+  // A follower that is lost now has nothing left to compute.
+  (void)CatchLostRanks([&] { followers_.Stop(); });
+}
+
+RankShare RankGroup::share() const {
+  return {comms_.group->rank(), comms_.group->size(), whole_experts_};
+}
+
+void RankGroup::SetShares(ModelOptions& options) const {
+  options.share = share();
+  if (comms_.groups > 1)
+    options.expert_share = RankShare{world_->rank(), world_->size(), whole_experts_};
+}
+
+Status RankGroup::AnnounceModel(const std::string& name, ModelOptions& options) {
+  SetShares(options);
+  WireWriter out;
+  out.Text(name);
+  out.Int(options.mtp ? 1 : 0);
+  out.Int(options.mtp_optional ? 1 : 0);
+  const std::vector<std::byte> message = out.Take();
+  StepCall call;
+  call.kind = StepCallKind::kOpen;
+  call.page = message;
+  const Status told = CatchLostRanks([&] { followers_.Announce(call); });
+  lost_ = !told;
+  return told;
+}
+
+// Every rank calls it: what it loaded, or that it could not.
+Status RankGroup::Agree(const Result<std::unique_ptr<Model>>& share) {
+  struct Loaded {
+    int64_t ok = 0;
+    uint64_t config = 0;
+    int64_t weight_bytes = 0;
+  };
+  std::vector<Loaded> all(static_cast<size_t>(world_->size()));
+  Loaded mine;
+  if (share) mine = {1, (*share)->config().text_hash, (*share)->weight_bytes()};
+  if (!share && tell_load_error_) tell_load_error_(share.error());
+  world_->SetDeadline(kLoading);
+  lost_ = true;  // unless all agree
+  LATTE_RETURN_IF_ERROR(CatchLostRanks([&] {
+    world_->AllGatherEqual(std::as_bytes(std::span(&mine, 1)),
+                           std::as_writable_bytes(std::span(all)));
+  }));
+  world_->SetDeadline(kCallDeadline);
+  if (!share) return tl::unexpected(share.error());
+  weight_bytes_.clear();
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    weight_bytes_.push_back(all[rank].weight_bytes);
+    if (all[rank].ok == 0)
+      return Fail(Code::kUnavailable,
+                  fmt::format("rank {} could not load the model; its message says why", rank));
+    if (all[rank].config != mine.config)
+      return InvalidArgument(fmt::format(
+          "expected the same config.json on all ranks, found another on rank {} than on rank {}",
+          rank, world_->rank()));
+  }
+  lost_ = false;
+  return {};
+}
+
+Result<std::unique_ptr<Model>> RankGroup::Share(Result<std::unique_ptr<Model>> share) {
+  LATTE_RETURN_IF_ERROR(Agree(share));
+  return std::make_unique<SharedModel>(std::move(*share), followers_);
+}
+
+Result<std::unique_ptr<Model>> RankGroup::ShareInGroups(Result<std::unique_ptr<Model>> share) {
+  LATTE_RETURN_IF_ERROR(Agree(share));
+  in_groups_.emplace(comms_, Followers::Of::kGroup);
+  return std::make_unique<SharedModel>(std::move(*share), *in_groups_);
+}
+
+Result<std::unique_ptr<Engine>> RankGroup::JoinEngines(const Settings& settings,
+                                                       const ModelKey& key,
+                                                       const MakeOwn& make_own) {
+  const std::vector<std::byte> message = WriteEngine(settings, key);
+  StepCall call;
+  call.kind = StepCallKind::kGroups;
+  call.page = message;
+  LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { followers_.Announce(call); }));
+  Result<std::unique_ptr<EngineCore>> own = make_own(settings);
+  if (!own) {
+    (void)CatchLostRanks([&] {
+      SendToAll(*comms_.leaders, WriteOrders({.kind = GroupOrders::Kind::kStop, .orders = {}}));
+      in_groups_->Stop();
+    });
+    return tl::unexpected(own.error());
+  }
+  return std::make_unique<DpEngine>(DpEngine::Parts{
+      .own = std::make_unique<GroupEngine>(std::move(*own), 0, *world_),
+      .leaders = comms_.leaders,
+      .followers = &*in_groups_,
+      .policy = settings.options.dp_policy == "tokens" ? GroupChoice::Policy::kTokens
+                                                       : GroupChoice::Policy::kRoundRobin});
+}
+
+// Another rank than 0: leads its group, or follows its leader, until the engines end.
+Status RankGroup::JoinGroups(std::span<const std::byte> message, std::shared_ptr<const Model> share,
+                             const Tokenizer* tokenizer, const Machine& machine) {
+  if (comms_.leaders == nullptr) {
+    latte::Follow({share.get(), &machine, comms_, Followers::Of::kGroup});
+    return {};
+  }
+  WireReader in(message);
+  const std::span<const std::byte> written = in.List<std::byte>();
+  const std::span<const std::byte> key_bytes = in.List<std::byte>();
+  ModelKey key = {};
+  if (!in.ok() || key_bytes.size() != sizeof(key))
+    return Corrupt("a message of rank 0: expected the settings of engines, found another");
+  std::memcpy(key.data(), key_bytes.data(), key_bytes.size());
+  LATTE_ASSIGN_OR_RETURN(const Settings settings, ReadSettings(written, share->config(), machine,
+                                                               {group_->rank(), group_->size()}));
+  Followers followers(comms_, Followers::Of::kGroup);
+  const SharedModel model(std::move(share), followers);
+  LATTE_ASSIGN_OR_RETURN(
+      auto core,
+      EngineCore::Create(
+          {.model = &model, .machine = &machine, .tokenizer = tokenizer, .followers = &followers},
+          settings, key));
+  GroupEngine engine(std::move(core), comms_.group_index, *world_);
+  FollowOrders(engine, *leaders_);
+  followers.Stop();
+  return {};
+}
+
+Status RankGroup::Follow(const Machine& machine, const Loaders& load) {
+  std::vector<std::byte> message;
+  Result<StepCall> call = StepCall();
+  LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { call = NextCall(*world_, message); }));
+  if (!call) return tl::unexpected(call.error());
+  if (call->kind == StepCallKind::kStop) return {};
+  WireReader in(call->page);
+  const std::string name = in.Text();
+  ModelOptions options;
+  options.mtp = in.Int() != 0;
+  options.mtp_optional = in.Int() != 0;
+  if (call->kind != StepCallKind::kOpen || !in.ok())
+    return Corrupt("a message of rank 0: expected the name of a model, found another");
+  SetShares(options);
+  Result<std::unique_ptr<Model>> loaded = load.share(name, options);
+  LATTE_RETURN_IF_ERROR(Agree(loaded));
+  const std::shared_ptr<const Model> model = std::move(*loaded);
+  FollowerParts parts{model.get(), &machine, comms_};
+  std::optional<Tokenizer> tokenizer;
+  parts.join_groups = [&](std::span<const std::byte> engine) -> Status {
+    if (comms_.leaders != nullptr && !tokenizer) {
+      LATTE_ASSIGN_OR_RETURN(tokenizer, load.tokenizer(name));
+    }
+    return JoinGroups(engine, model, tokenizer ? &*tokenizer : nullptr, machine);
+  };
+  return CatchLostRanks([&] { latte::Follow(parts); });
+}
+
+}  // namespace latte
