@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "src/cache/page_bytes.h"
-
 namespace latte::cache_manager_test {
 namespace {
 
@@ -175,80 +173,6 @@ TEST(CacheManager, EvictAllLeavesWhatIsInUse) {
   EXPECT_EQ(manager.cached_pages(), 0);
   EXPECT_EQ(manager.used_pages(), 1);
   EXPECT_EQ(manager.free_pages(), 5);
-}
-
-// A page id stands for the page in all streams: what operations move must be in each of them.
-class TwoStreams : public testing::Test {
- protected:
-  static constexpr int64_t kPages = 4;
-
-  static LatentCache NewCache() {
-    const CacheSpec spec{
-        {{StreamId::kLatent, 20, DType::kBF16}, {StreamId::kIndexer, 3, DType::kF32}}, 2, 2};
-    return std::move(*LatentCache::Create(spec, kPages));
-  }
-  void Write(int32_t page, uint8_t value) {
-    LoadPage(cache_, page,
-             std::vector<std::byte>(static_cast<size_t>(cache_.spec().bytes_per_page()),
-                                    std::byte{value}));
-  }
-  // The value that all bytes of all streams and layers have, or −1.
-  int Read(int32_t page) const {
-    for (const StreamId stream : {StreamId::kLatent, StreamId::kIndexer})
-      for (int64_t layer = 0; layer < 2; ++layer) {
-        const TensorView view = cache_.View(stream, layer);
-        const int64_t bytes = view.shape[1] * view.shape[2] * SizeOf(view.dtype);
-        const std::byte* at = view.data + page * bytes;
-        if (!std::all_of(at, at + bytes, [&](std::byte b) { return b == *FirstByte(page); }))
-          return -1;
-      }
-    return static_cast<int>(*FirstByte(page));
-  }
-  void CarryOut(CacheManager& manager) {
-    for (const PageOp& op : manager.TakeOps()) {
-      if (op.kind == PageOp::Kind::kCopy) CopyPage(cache_, op.from, op.to);
-      if (op.kind == PageOp::Kind::kSave) saved_[op.prefix.tokens] = SavePage(cache_, op.from);
-    }
-  }
-  const std::byte* FirstByte(int32_t page) const {
-    const TensorView view = cache_.View(StreamId::kLatent, 0);
-    return view.data + page * view.shape[1] * view.shape[2] * SizeOf(view.dtype);
-  }
-
-  LatentCache cache_ = NewCache();
-  std::map<Tokens, std::vector<std::byte>> saved_;
-};
-
-TEST_F(TwoStreams, CopyOnWriteKeepsBothUsersRows) {
-  CacheManager manager = Manager(kPages);
-  Pages one;
-  ASSERT_TRUE(manager.Reserve(one, 3));
-  Write(one[0], 1);
-  Write(one[1], 2);
-  manager.Share(one);
-  Pages two = one;
-  ASSERT_TRUE(manager.MakeWritable(two, 3));
-  CarryOut(manager);
-  EXPECT_EQ(Read(two[1]), 2);
-  Write(two[1], 3);
-  EXPECT_EQ(Read(one[1]), 2);
-  EXPECT_EQ(Read(one[0]), 1);
-}
-
-TEST_F(TwoStreams, EvictedPagesComeBack) {
-  CacheManager manager = Manager(kPages, /*save_evicted=*/true);
-  const Pages kept = Remember(manager, "", {1, 2, 3, 4});
-  Write(kept[0], 11);
-  Write(kept[1], 12);
-  Pages others;
-  ASSERT_TRUE(manager.Reserve(others, 2 * kPages));
-  CarryOut(manager);  // before the others are written
-  for (const int32_t page : others) Write(page, 99);
-  LoadPage(cache_, others[2], saved_.at({1, 2}));
-  LoadPage(cache_, others[3], saved_.at({1, 2, 3, 4}));
-  EXPECT_EQ(Read(others[0]), 99);
-  EXPECT_EQ(Read(others[2]), 11);
-  EXPECT_EQ(Read(others[3]), 12);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "src/cache/latent_cache.h"
-#include "src/cache/page_bytes.h"
 #include "src/cache/page_pool.h"
 
 namespace latte::cache_test {
@@ -79,20 +78,6 @@ TEST(LatentCache, LayersWithoutRowsTakeNoMemory) {
   const TensorView last = cache->View(StreamId::kIndexer, 3);
   EXPECT_EQ(last.data - first.data, first.elements() * SizeOf(first.dtype));
   last.data[last.elements() * SizeOf(last.dtype) - 1] = std::byte{1};  // the last byte is ours
-}
-
-TEST(LatentCache, PagesHoldTheRowsThatExist) {
-  auto cache = LatentCache::Create(KeysInSomeLayers(), 3);
-  ASSERT_TRUE(cache);
-  std::vector<std::byte> bytes(static_cast<size_t>(cache->spec().bytes_per_page()));
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 37 + 5);
-  LoadPage(*cache, 1, bytes);
-  CopyPage(*cache, 1, 2);
-  EXPECT_EQ(SavePage(*cache, 2), bytes);
-  // The last part of the page are the 16 rows of layer 3.
-  const TensorView last = cache->View(StreamId::kIndexer, 3);
-  EXPECT_EQ(std::memcmp(last.data + 2 * 16 * 12, bytes.data() + bytes.size() - 16 * 12, 16 * 12),
-            0);
 }
 
 TEST(LatentCacheDeathTest, ALayerWithoutRowsHasNoView) {

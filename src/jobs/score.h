@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/engine/step/given_sequence.h"
+#include "src/engine/core/given_sequence.h"
 #include "src/jobs/job_progress.h"
 
 namespace latte {

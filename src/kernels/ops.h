@@ -6,14 +6,16 @@
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/params/sampling.h"
+#include "src/kernels/params/step_rows.h"
 
 namespace latte {
 
 template <template <class...> class Of>
-using AllOps = Of<GemmOp, GemmTOp, MlaDecodeOp, IndexTopKOp, MhaOp, LseMergeOp, AppendOp,
-                  NormRopeAppendOp, GatherPagesOp, RouteOp, GroupByExpertOp, ExpertGemmOp,
-                  CombineOp, RmsNormOp, LayerNormOp, RopeAnglesOp, RopeOp, QueryTemperatureOp,
-                  SiluMulOp, AddOp, AddRmsNormOp, GatherOp, CastOp, QuantizeRowsOp, LogitMaxOp,
-                  TokenWeightSumOp, TokenWeightsOp, TokenHistogramOp, FindBucketOp>;
+using AllOps =
+    Of<GemmOp, GemmTOp, MlaDecodeOp, IndexTopKOp, MhaOp, LseMergeOp, AppendOp, NormRopeAppendOp,
+       GatherPagesOp, RouteOp, GroupByExpertOp, ExpertGemmOp, CombineOp, RmsNormOp, LayerNormOp,
+       RopeAnglesOp, RopeOp, QueryTemperatureOp, SiluMulOp, AddOp, AddRmsNormOp, GatherOp, CastOp,
+       QuantizeRowsOp, FiniteRowsOp, PackDraftsOp, CopyPageOp, LogitMaxOp, TokenWeightSumOp,
+       TokenWeightsOp, TokenHistogramOp, FindBucketOp>;
 
 }  // namespace latte

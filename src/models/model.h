@@ -53,10 +53,6 @@ class Model {
   // some (step.group_tokens): then this rank computes its experts for them in every MoE layer.
   virtual void Forward(StepContext& step, const TensorView& h) const = 0;
 
-  // Every step of an engine ends with it, also a step without tokens. Where groups of ranks have requests of
-  // their own, other groups may still compute in this step: takes part until all have ended it.
-  virtual void FinishStep(StepContext&) const {}
-
   // Final norm and LM head. Shapes: h [M, D] f32, any rows of Forward's output; logits [M, vocab]
   // f32, written.
   virtual void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const = 0;

@@ -17,7 +17,7 @@ TensorView HostView(const TensorView& t, const Device& device, DeviceStream stre
                     Tensor& buffer) {
   if (device.is_host()) return t;
   const int64_t bytes = t.elements() * SizeOf(t.dtype);
-  if (buffer.bytes() < bytes) buffer = Tensor(DType::kU8, {bytes});
+  if (buffer.view().empty() || buffer.bytes() < bytes) buffer = Tensor(DType::kU8, {bytes});
   device.CopyToHost(buffer.view().data, t.data, bytes, stream);
   return TensorView(buffer.view().data, t.dtype,
                     std::span(t.shape.data(), static_cast<size_t>(t.rank)));

@@ -55,6 +55,7 @@ void GuardedDevice::Free(std::byte* at, int64_t bytes, MemoryUse) const {
 void GuardedDevice::CopyFromHost(std::byte* to, const void* from, int64_t bytes,
                                  DeviceStream stream) const {
   LATTE_CHECK(bytes == 0 || (Holds(to) && !Holds(from)));
+  Note(Direction::kFromHost, bytes);
   const Access access(*this, stream);
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }
@@ -62,7 +63,7 @@ void GuardedDevice::CopyFromHost(std::byte* to, const void* from, int64_t bytes,
 void GuardedDevice::CopyToHost(void* to, const std::byte* from, int64_t bytes,
                                DeviceStream stream) const {
   LATTE_CHECK(bytes == 0 || (!Holds(to) && Holds(from)));
-  ++copies_to_host_;
+  Note(Direction::kToHost, bytes);
   const Access access(*this, stream);
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }
@@ -70,8 +71,13 @@ void GuardedDevice::CopyToHost(void* to, const std::byte* from, int64_t bytes,
 void GuardedDevice::Copy(std::byte* to, const std::byte* from, int64_t bytes,
                          DeviceStream stream) const {
   LATTE_CHECK(bytes == 0 || (Holds(to) && Holds(from)));
+  Note(Direction::kWithin, bytes);
   const Access access(*this, stream);
   std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+void GuardedDevice::Note(Direction direction, int64_t bytes) const {
+  if (copies_ != nullptr) copies_->push_back({direction, bytes, passes_ > 0});
 }
 
 bool GuardedDevice::Holds(const void* at) const {

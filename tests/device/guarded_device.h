@@ -3,6 +3,8 @@
 // with memory of its own.
 #pragma once
 
+#include <vector>
+
 #include "src/tensor/device.h"
 
 namespace latte::testing_support {
@@ -37,10 +39,31 @@ class GuardedDevice final : public Device {
   void Expect(DeviceStream stream) const { expected_ = stream; }
   int64_t strays() const { return strays_; }
   int64_t accesses() const { return accesses_; }
-  int64_t copies_to_host() const { return copies_to_host_; }
+
+  // Copies that were made since Record began, in order.
+  enum class Direction { kFromHost, kToHost, kWithin };
+  struct CopyRecord {
+    Direction direction = Direction::kWithin;
+    int64_t bytes = 0;
+    bool in_pass = false;  // between the embedding and the logits (InPass)
+  };
+  void Record(std::vector<CopyRecord>* copies) const { copies_ = copies; }
+
+  // A pass over the layers of a model, while it lives.
+  class InPass {
+   public:
+    explicit InPass(const GuardedDevice& device) : device_(device) { ++device_.passes_; }
+    ~InPass() { --device_.passes_; }
+    InPass(const InPass&) = delete;
+    InPass& operator=(const InPass&) = delete;
+
+   private:
+    const GuardedDevice& device_;
+  };
 
  private:
   void Protect(int protection) const;
+  void Note(Direction direction, int64_t bytes) const;
 
   std::byte* base_;
   mutable int64_t used_ = 0;
@@ -48,7 +71,8 @@ class GuardedDevice final : public Device {
   mutable DeviceStream expected_ = nullptr;
   mutable int64_t strays_ = 0;
   mutable int64_t accesses_ = 0;
-  mutable int64_t copies_to_host_ = 0;
+  mutable std::vector<CopyRecord>* copies_ = nullptr;
+  mutable int passes_ = 0;  // InPass objects alive
 };
 
 // The device whose memory the kernels of IsaFamily::kTest open (backends.cc).

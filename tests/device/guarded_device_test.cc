@@ -1,13 +1,16 @@
 // The model and the engine give the same bytes on a device whose memory the host cannot read.
 #include "tests/device/guarded_device.h"
 
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "src/base/random.h"
-#include "src/engine/step/given_sequence.h"
+#include "src/engine/core/given_sequence.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
 #include "src/layers/mla/mla.h"
@@ -16,6 +19,7 @@
 #include "tests/support/engine_run.h"
 #include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/step/single_steps.h"
 
 namespace latte::guarded_device_test {
 namespace {
@@ -197,8 +201,128 @@ TEST(GuardedDeviceTest, TheEngineGivesTheSameAnswers) {
   EXPECT_EQ(TestDevice().strays(), 0) << "ops or copies on another stream than the engine's";
 }
 
+// Marks what a model computes between the embedding and the logits.
+class PassesMarked final : public Model {
+ public:
+  explicit PassesMarked(const Model& model) : model_(model) {}
+
+  const ModelConfig& config() const override { return model_.config(); }
+  const Device& device() const override { return model_.device(); }
+  int64_t draft_layers() const override { return model_.draft_layers(); }
+  void Forward(StepContext& step, const TensorView& h) const override {
+    const GuardedDevice::InPass pass(TestDevice());
+    model_.Forward(step, h);
+  }
+  void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const override {
+    const GuardedDevice::InPass pass(TestDevice());
+    model_.Logits(step, h, logits);
+  }
+  void Draft(StepContext& step, DraftRun run, const TensorView& h,
+             const TensorView& z) const override {
+    const GuardedDevice::InPass pass(TestDevice());
+    model_.Draft(step, run, h, z);
+  }
+  void AppendDraftRows(StepContext& step, DraftRun run, const TensorView& h) const override {
+    const GuardedDevice::InPass pass(TestDevice());
+    model_.AppendDraftRows(step, run, h);
+  }
+  void DraftLogits(StepContext& step, int64_t layer, const TensorView& z,
+                   const TensorView& logits) const override {
+    const GuardedDevice::InPass pass(TestDevice());
+    model_.DraftLogits(step, layer, z, logits);
+  }
+
+ private:
+  const Model& model_;
+};
+
+// The cause of a copy, by its direction and size. The largest step takes more bytes than a page.
+std::string CauseOf(const GuardedDevice::CopyRecord& copy, const EngineCore& core) {
+  if (copy.in_pass) return "inside a pass";
+  const int64_t page_bytes = core.settings().cache_spec.bytes_per_page();
+  if (copy.direction == GuardedDevice::Direction::kWithin) return "within the device";
+  if (copy.direction == GuardedDevice::Direction::kFromHost)
+    return copy.bytes == page_bytes ? "pages from disk" : "steps";
+  if (copy.bytes == page_bytes) return "pages to disk";
+  return copy.bytes <= kLogitBlockRows * SizeOf(DType::kI32) ? "flags of rows" : "logits";
+}
+
+struct PassCase {
+  const char* model;
+  const char* drafts;
+};
+
+class CopiesTest : public testing::TestWithParam<PassCase> {};
+
+// A pass waits for no copy, so a device can run it as a graph. Around a pass there is one copy to the device
+// and two from it per block of logits.
+TEST_P(CopiesTest, NoneIsInsideAPass) {
+  const bool drafts = std::string_view(GetParam().drafts) != "0";
+  const auto loaded = Load(GetParam().model, TestDevice(), drafts);
+  const PassesMarked model(*loaded);
+  EngineOptions options;
+  options.page_tokens = 16;
+  options.max_tokens = 256;
+  options.max_sequences = 8;
+  options.max_batch_tokens = 48;
+  options.threads = 2;
+  options.draft_tokens = GetParam().drafts;
+  options.cache_bytes = int64_t{64} << 20;
+  const auto settings = ResolveOptions(options, model.config(), HostMachine(), {});
+  ASSERT_TRUE(settings) << ToString(settings.error());
+  TestDevice().Expect(TestStream());
+  auto run = EngineRun::Over(
+      {.model = &model, .machine = &kTestMachine, .host = &HostMachine(), .stream = TestStream()},
+      *settings);
+  ASSERT_TRUE(run) << ToString(run.error());
+  for (const int64_t length : {100, 40, 7}) {
+    Request r;
+    r.tokens = Tokens(length, model.config(), 1);
+    r.stop.max_tokens = 20;
+    r.stop.ignore_eos = true;
+    r.n = length == 40 ? 2 : 1;
+    ASSERT_TRUE((*run)->core().Submit(r));
+  }
+  std::vector<GuardedDevice::CopyRecord> copies;
+  TestDevice().Record(&copies);
+  EXPECT_EQ((*run)->Finish(), "");
+  TestDevice().Record(nullptr);
+  std::map<std::string, std::pair<int64_t, int64_t>> causes;  // number, bytes
+  for (const GuardedDevice::CopyRecord& copy : copies) {
+    auto& [count, bytes] = causes[CauseOf(copy, (*run)->core())];
+    ++count;
+    bytes += copy.bytes;
+  }
+  const int64_t steps = (*run)->core().Stats().steps;
+  std::string listed = fmt::format("{} steps of the engine", steps);
+  for (const auto& [cause, use] : causes)
+    listed += fmt::format("; {}: {} copies, {} bytes", cause, use.first, use.second);
+  RecordProperty("copies", listed);
+  std::printf("%s\n", listed.c_str());
+  EXPECT_FALSE(causes.contains("inside a pass"));
+  EXPECT_GE(causes["steps"].first, steps);
+  EXPECT_EQ(causes["logits"].first, causes["flags of rows"].first);
+  EXPECT_EQ(causes["within the device"].first, 0);
+  if (!drafts) {
+    EXPECT_LE(causes["steps"].first, steps + 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CopiesTest,
+                         testing::Values(PassCase{"tests/goldens/v2_lite", "0"},
+                                         PassCase{"models/tiny", "0"}, PassCase{"models/tiny", "3"},
+                                         PassCase{"tests/goldens/v32", "0"},
+                                         PassCase{"tests/goldens/v32_mtp", "2"}),
+                         [](const auto& tested) {
+                           return fmt::format(
+                               "{}_drafts_{}",
+                               std::string_view(tested.param.model)
+                                   .substr(std::string_view(tested.param.model).rfind('/') + 1),
+                               tested.param.drafts);
+                         });
+
 // The logits of the last token after two forwards over one cache, of a model that chooses keys; or the
-// drafting layer's of another one. Ops are measured. No layer copies anything to the host.
+// drafting layer's of another one. Ops are measured.
 std::vector<float> Forwards(const Device& device, bool sparse) {
   const auto model =
       sparse ? Load("tests/goldens/glm52", device) : Load("models/tiny", device, /*mtp=*/true);
@@ -209,25 +333,27 @@ std::vector<float> Forwards(const Device& device, bool sparse) {
   spec.layers = config.layers + 1;
   LatentCache cache = *LatentCache::Create(spec, 2, device);
   Workspace workspace(device);
-  Runner runner(*model, cache, workspace,
-                Exec{&threads, device.is_host() ? &HostMachine() : &kTestMachine},
-                {DType::kBF16, 4096, true, SparseFrom(config, AttentionMode::kAuto)});
+  testing_support::SingleSteps steps(
+      {.model = model.get(),
+       .cache = &cache,
+       .workspace = &workspace,
+       .exec = {.threads = &threads, .machine = device.is_host() ? &HostMachine() : &kTestMachine}},
+      {DType::kBF16, 4096, true, SparseFrom(config, AttentionMode::kAuto)});
   OpTimes times;
-  runner.Measure(&times);
+  steps.runner().Measure(&times);
   const std::vector<int32_t> tokens = Tokens(70, config, 3);
   const std::vector<int32_t> pages = {1, 0};
-  const int64_t copies = TestDevice().copies_to_host();
   const auto first = SequenceChunk::Of(std::span(tokens).first(60), 0, path, pages);
-  runner.Forward({&first, 1});
+  steps.Forward({&first, 1});
   const auto second = SequenceChunk::Of(std::span(tokens).subspan(60), 60, path, pages);
-  const TensorView h = runner.Forward({&second, 1});
-  EXPECT_EQ(TestDevice().copies_to_host(), copies);
+  steps.Forward({&second, 1});
   TensorView found;
   if (sparse) {
-    found = runner.LogitsOf(std::vector<int64_t>{9, 0});
+    found = steps.Logits(std::vector<int64_t>{9, 0});
   } else {
     const auto shifted = SequenceChunk::Of(std::span(tokens).subspan(61), 60, path, pages);
-    found = runner.DraftLogits(runner.Draft({&shifted, 1}, h.Slice(0, 0, 9)));
+    steps.Draft({&shifted, 1});
+    found = steps.AllDraftLogits();
   }
   EXPECT_GT(times.size(), 5u);
   return {found.Ptr<float>(), found.Ptr<float>() + found.elements()};

@@ -93,6 +93,13 @@ inline Addresses AddressesOf(const SiluMulOp::Params& p) { return AllOf(p.gate, 
 inline Addresses AddressesOf(const AddOp::Params& p) { return AllOf(p.x, p.y); }
 inline Addresses AddressesOf(const AddRmsNormOp::Params& p) { return AllOf(p.x, p.h, p.w, p.y); }
 inline Addresses AddressesOf(const GatherOp::Params& p) { return AllOf(p.x, p.ids, p.y); }
+inline Addresses AddressesOf(const FiniteRowsOp::Params& p) { return AllOf(p.x, p.finite); }
+inline Addresses AddressesOf(const PackDraftsOp::Params& p) { return AllOf(p.x, p.slots, p.y); }
+inline Addresses AddressesOf(const CopyPageOp::Params& p) {
+  Addresses out = AllOf(p.packed);
+  for (const TensorView& layer : p.layers) Add(layer, out);
+  return out;
+}
 inline Addresses AddressesOf(const CastOp::Params& p) { return AllOf(p.x, p.y); }
 inline Addresses AddressesOf(const QuantizeRowsOp::Params& p) { return AllOf(p.x, p.y, p.scale); }
 

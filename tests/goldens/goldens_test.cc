@@ -9,11 +9,12 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
-#include "src/engine/step/given_sequence.h"
+#include "src/engine/core/given_sequence.h"
 #include "src/layers/mla/mla.h"
 #include "src/models/registry.h"
 #include "tests/support/npy_reader.h"
 #include "tests/support/parameter_name.h"
+#include "tests/support/step/single_steps.h"
 
 namespace latte::goldens_test {
 namespace {
@@ -264,14 +265,17 @@ double DraftError(const std::string& name, AttentionMode mode) {
   spec.layers += config.mtp_layers;
   LatentCache cache = *LatentCache::Create(spec, std::ssize(pages));
   Workspace workspace;
-  Runner runner(*model, cache, workspace, Exec{&threads, &machine},
-                {DType::kF32, 4096, true, SparseFrom(config, mode)});
+  testing_support::SingleSteps steps({.model = model.get(),
+                                      .cache = &cache,
+                                      .workspace = &workspace,
+                                      .exec = {.threads = &threads, .machine = &machine}},
+                                     {DType::kF32, 4096, true, SparseFrom(config, mode)});
   const MlaPath path = DecodePath(mode);
   const auto main = SequenceChunk::Of(tokens, 0, path, pages);
-  const TensorView h = runner.Forward({&main, 1});
+  steps.Forward({&main, 1});
   const auto shifted = SequenceChunk::Of(std::span(tokens).subspan(1), 0, path, pages);
-  const TensorView logits =
-      runner.DraftLogits(runner.Draft({&shifted, 1}, h.Slice(0, 0, golden.rows)));
+  steps.Draft({&shifted, 1});
+  const TensorView logits = steps.AllDraftLogits();
   double worst = 0;
   for (int64_t i = 0; i < logits.elements(); ++i)
     worst = std::max(worst, std::abs(static_cast<double>(logits.Ptr<float>()[i]) -
@@ -314,24 +318,29 @@ TEST(GoldenDrafts, FurtherDraftsGoOnFromTheStateAfterTheHeadsNorm) {
        config.layers + 1, 64},
       1);
   Workspace workspace;
-  Runner runner(**model, cache, workspace, Exec{&threads, &machine}, {DType::kF32, 4096});
+  testing_support::SingleSteps steps({.model = model->get(),
+                                      .cache = &cache,
+                                      .workspace = &workspace,
+                                      .exec = {.threads = &threads, .machine = &machine}},
+                                     {DType::kF32, 4096});
   const std::vector<int32_t> tokens = {5, 17, 3, 29, 8, 11}, pages = {0};
   const auto main = SequenceChunk::Of(std::span(tokens).first(4), 0, MlaPath::kAbsorbed, pages);
-  const TensorView h = runner.Forward({&main, 1});
+  steps.Forward({&main, 1});
   const auto first =
       SequenceChunk::Of(std::span(tokens).subspan(1, 4), 0, MlaPath::kAbsorbed, pages);
-  const TensorView z = runner.Draft({&first, 1}, h).Slice(0, 3, 4);
+  const TensorView z = steps.Draft({&first, 1}).Slice(0, 3, 4);
   std::vector<float> same(static_cast<size_t>(config.mla.d));
   for (size_t i = 0; i < same.size(); ++i) same[i] = z.Ptr<float>()[i] * w_s[i] / w_f[i];
 
   const auto next = SequenceChunk::Of(std::span(tokens).last(1), 4, MlaPath::kAbsorbed, pages);
-  const auto logits_of = [&](const TensorView& state) {
-    const TensorView logits = runner.DraftLogits(state);
+  const auto logits_of = [&](DraftRun run, int32_t source) {
+    steps.Draft({&next, 1}, run, {source});
+    const TensorView logits = steps.AllDraftLogits();
     return std::vector<float>(logits.Ptr<float>(), logits.Ptr<float>() + logits.elements());
   };
-  const std::vector<float> found =
-      logits_of(runner.Draft({&next, 1}, z, {.input = DraftInput::kDraft}));
-  const std::vector<float> expected = logits_of(runner.Draft({&next, 1}, runner.FromHost(same)));
+  const std::vector<float> found = logits_of({.input = DraftInput::kDraft}, 3);
+  std::ranges::copy(same, steps.runner().kept().Row<float>(0));
+  const std::vector<float> expected = logits_of({}, 0);
   double worst = 0;
   for (size_t i = 0; i < found.size(); ++i)
     worst = std::max(worst, std::abs(static_cast<double>(found[i]) - expected[i]));

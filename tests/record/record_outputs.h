@@ -69,6 +69,12 @@ inline void AddOutputs(const AddOp::Params& p, OutputHash& h) { h.Add(p.y); }
 inline void AddOutputs(const AddRmsNormOp::Params& p, OutputHash& h) { h.Add(p.h), h.Add(p.y); }
 inline void AddOutputs(const GatherOp::Params& p, OutputHash& h) { h.Add(p.y); }
 inline void AddOutputs(const CastOp::Params& p, OutputHash& h) { h.Add(p.y); }
+inline void AddOutputs(const FiniteRowsOp::Params& p, OutputHash& h) { h.Add(p.finite); }
+inline void AddOutputs(const PackDraftsOp::Params& p, OutputHash& h) { h.Add(p.y); }
+inline void AddOutputs(const CopyPageOp::Params& p, OutputHash& h) {
+  for (const TensorView& layer : p.layers) h.Add(layer);
+  h.Add(p.packed);
+}
 inline void AddOutputs(const AppendOp::Params& p, OutputHash& h) { h.Add(p.pages); }
 inline void AddOutputs(const NormRopeAppendOp::Params& p, OutputHash& h) {
   h.Add(p.latent), h.Add(p.q_rope), h.Add(p.pages);

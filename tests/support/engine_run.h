@@ -35,13 +35,14 @@ class EngineRun {
   // `rates` make the choice of paths independent of the processor.
   [[nodiscard]] static Result<std::unique_ptr<EngineRun>> Create(
       const Model& model, const EngineOptions& options, const ModelKey& key = {},
-      const std::optional<MlaRates>& rates = {}) {
+      const std::optional<MlaRates>& rates = {}, StepAnnouncer* followers = nullptr) {
     LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
     LATTE_ASSIGN_OR_RETURN(Settings settings,
                            ResolveOptions(options, model.config(), machine, {int64_t{1} << 30}));
     if (rates) settings.rates = *rates;
     const auto owner = std::make_shared<Machine>(machine);
-    return Over({.model = &model, .machine = owner.get(), .owner = owner}, settings, key);
+    return Over({.model = &model, .machine = owner.get(), .owner = owner, .followers = followers},
+                settings, key);
   }
 
   [[nodiscard]] static Result<std::unique_ptr<EngineRun>> Over(const EngineParts& parts,

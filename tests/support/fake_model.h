@@ -75,7 +75,6 @@ class FakeModel : public Model {
   using Fault = std::function<std::optional<float>(int32_t token, int64_t position)>;
   Fault fault;
   std::function<void(const StepContext&)> on_forward;  // called before a step is computed
-  std::function<void()> on_finish;                     // called at the end of every step
 
   const ModelConfig& config() const override { return config_; }
   int64_t forwards() const { return forwards_; }
@@ -86,10 +85,6 @@ class FakeModel : public Model {
     // As in a real layer, all rows are written before attention reads any.
     for (const SequenceChunk& s : step.sequences) WriteRows(step, s);
     for (const SequenceChunk& s : step.sequences) WriteHidden(step, s, h);
-  }
-
-  void FinishStep(StepContext&) const override {
-    if (on_finish) on_finish();
   }
 
   // Drafts are right in three of four cases. The rows of the drafted-from token are written where the

@@ -6,11 +6,12 @@
 
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/timer.h"
-#include "src/engine/core/prompt_logprobs.h"
 #include "src/engine/grammar/answer_grammar.h"
 #include "src/engine/schedule/scheduler_rules.h"
 #include "src/engine/speculate/lookup_drafter.h"
 #include "src/engine/speculate/mtp_drafter.h"
+#include "src/engine/step/lost_ranks.h"
+#include "src/engine/step/step_settings.h"
 
 namespace latte {
 namespace {
@@ -31,6 +32,15 @@ EngineParts Complete(EngineParts parts) {
   return parts;
 }
 
+RunnerParts RunnerPartsOf(const EngineParts& parts, LatentCache& cache, Workspace& workspace,
+                          ThreadPool& threads) {
+  return {.model = parts.model,
+          .cache = &cache,
+          .workspace = &workspace,
+          .exec = {.threads = &threads, .machine = parts.machine, .stream = parts.stream},
+          .announcer = parts.followers};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
@@ -40,7 +50,11 @@ Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
                                                                 parts.model->device()));
   if (parts.followers != nullptr)
     LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { parts.followers->Start(settings); }));
-  std::unique_ptr<EngineCore> core(new EngineCore(parts, settings, std::move(cache)));
+  LATTE_ASSIGN_OR_RETURN(
+      std::unique_ptr<EngineCore> core,
+      CatchExhaustion([&]() -> Result<std::unique_ptr<EngineCore>> {
+        return std::unique_ptr<EngineCore>(new EngineCore(parts, settings, std::move(cache)));
+      }));
   std::unique_ptr<PrefixStore> store;
   if (!settings.options.cache_dir.empty()) {
     PrefixStoreOptions options;
@@ -50,8 +64,7 @@ Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
     LATTE_ASSIGN_OR_RETURN(
         store, PrefixStore::Open(options, {key, settings.cache_spec}, [inbox] { inbox->Wake(); }));
   }
-  core->mover_ =
-      std::make_unique<PageMover>(core->cache_, std::move(store), parts.stream, parts.followers);
+  core->mover_ = std::make_unique<PageMover>(core->runner_, std::move(store));
   core->MakeDrafter();
   core->UpdateStats({}, 0);
   return core;
@@ -65,11 +78,9 @@ EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, Laten
       cache_(std::move(cache)),
       pages_(CacheRules(settings)),
       workspace_(parts.model->device()),
-      runner_(*parts.model, cache_, workspace_,
-              Exec{.threads = &threads_, .machine = parts.machine, .stream = parts.stream},
-              RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
-                            settings.options.int8_activations, settings.sparse_from,
-                            settings.expert_exchange}),
+      step_(CapacityOf(settings, parts.followers)),
+      runner_(RunnerPartsOf(parts, cache_, workspace_, threads_), OptionsOfRunner(settings),
+              step_.capacity()),
       scheduler_(OptionsOfScheduler(), pages_),
       draft_policy_(settings),
       streams_(parts.tokenizer),
@@ -96,14 +107,14 @@ void EngineCore::MakeDrafter() {
     drafter_ = std::make_unique<LookupDrafter>();
   if (!settings_.drafts_by_mtp || !parts_.model->drafts()) return;
   const bool expanded = settings_.cache_spec.Has(StreamId::kKey);
-  drafter_ = std::make_unique<MtpDrafter>(
-      MtpDrafter::Parts{.runner = &runner_,
-                        .cache = &pages_,
-                        .threads = &threads_,
-                        .host = parts_.host,
-                        .run_page_ops = [this] { mover_->RunPageOps(pages_.TakeOps()); },
-                        .path = expanded ? MlaPath::kDecompressed : MlaPath::kAbsorbed,
-                        .layers = parts_.model->draft_layers()});
+  drafter_ = std::make_unique<MtpDrafter>(MtpDrafter::Parts{
+      .runner = &runner_,
+      .cache = &pages_,
+      .threads = &threads_,
+      .host = parts_.host,
+      .add_page_ops = [this](latte::Step& step) { mover_->AddPageOps(pages_.TakeOps(), step); },
+      .path = expanded ? MlaPath::kDecompressed : MlaPath::kAbsorbed,
+      .layers = parts_.model->draft_layers()});
 }
 
 void EngineCore::ProposeDrafts() {
@@ -142,7 +153,10 @@ Status EngineCore::Step() {
   const Status status = CatchExhaustion([this] { return CatchLostRanks([&] { StepOnce(); }); });
   // The step was cut short between two decisions that belong together, such as the scheduler's and
   // that of its pages.
-  if (!status) broken_ = status.error();
+  if (!status) {
+    broken_ = status.error();
+    (void)CatchLostRanks([&] { runner_.Abandon(broken_->message); });
+  }
   if (sink_ && !streams_.events().empty()) sink_(streams_.events());
   streams_.events().clear();
   return status;
@@ -157,10 +171,8 @@ void EngineCore::StepOnce() {
   ProposeDrafts();
   StepPlan plan = scheduler_.Plan();
   RecordAdmissions(plan);
-  mover_->RunPageOps(plan.ops);
-  mover_->StartLoads(plan.loads);
-  masks_.Start(plan);
-  if (plan.tokens > 0) Compute(plan);
+  RunStep(plan);
+  if (drafter_) drafter_->EndStep();
   runner_.FinishStep();
   more_to_do_ = !plan.empty() || !plan.preempted.empty() || !plan.admitted.empty();
   DropEndedRequests();
@@ -247,21 +259,46 @@ void EngineCore::RecordAdmissions(const StepPlan& plan) {
   }
 }
 
-void EngineCore::Compute(StepPlan& plan) {
-  std::vector<SequenceChunk> chunks;
-  for (const SequenceStep& step : plan.steps) chunks.push_back(step.chunk);
+void EngineCore::RunStep(StepPlan& plan) {
+  step_.Clear();
+  mover_->AddPageOps(plan.ops, step_);
+  for (const SequenceStep& step : plan.steps) step_.AddChunk(step.chunk, settings_.sparse_from);
+  if (drafter_) drafter_->Keep(plan, step_);
+  // A drafter that writes cache rows runs steps of its own before anything is sampled: then the logits
+  // are a step after them.
+  const bool logits_follow = drafter_ && drafter_->WritesAfter(plan);
+  if (!logits_follow) PlanLogits(plan);
+  mover_->StartLoads(plan.loads);
+  masks_.Start(plan);
+  if (plan.tokens == 0) {
+    if (!step_.empty()) runner_.Run(step_);
+    return;
+  }
+  const Status computed = Compute();
+  masks_.Wait(plan);
+  if (!computed) return EndLargest(plan, computed.error());
+  Computed(plan, logits_follow);
+}
+
+Status EngineCore::Compute() {
   const Clock::time_point start = Clock::now();
   const Status computed = CatchExhaustion([&]() -> Status {
-    hidden_ = runner_.Forward(chunks);
+    runner_.Run(step_);
     return {};
   });
   forward_seconds_ += SecondsSince(start);
-  masks_.Wait(plan);
-  if (!computed) return EndLargest(plan, computed.error());
+  return computed;
+}
+
+void EngineCore::Computed(const StepPlan& plan, bool logits_follow) {
   scheduler_.Advance(plan);
-  if (drafter_) drafter_->Computed(plan, hidden_);
-  EmitPromptLogprobs(plan);
-  SampleTokens(plan);
+  if (drafter_) drafter_->Computed(plan, logits_follow);
+  if (logits_follow) {
+    step_.Clear();
+    PlanLogits(plan);
+    if (!step_.empty()) runner_.Run(step_);
+  }
+  UseLogits();
   const bool generates = std::ranges::all_of(plan.steps, [](const SequenceStep& step) {
     return step.samples && step.chunk.count == step.drafts + 1;
   });
@@ -273,20 +310,6 @@ void EngineCore::EndLargest(const StepPlan& plan, const Error& error) {
   const auto largest = std::ranges::max_element(
       plan.steps, {}, [](const SequenceStep& step) { return step.chunk.count; });
   End(*largest->sequence->output, FinishReason::kError, error);
-}
-
-// The logits of a prompt's tokens give the logprobs of the tokens after them.
-void EngineCore::EmitPromptLogprobs(const StepPlan& plan) {
-  int64_t row = 0;
-  for (const SequenceStep& step : plan.steps) {
-    Output& output = *step.sequence->output;
-    if (output.request().prompt_logprobs >= 0 && output.generated == 0) {
-      const Status emitted = CatchExhaustion(
-          [&] { return AddPromptLogprobs(runner_, step.chunk, row, *parts_.host, output); });
-      if (!emitted) End(output, FinishReason::kError, emitted.error());
-    }
-    row += step.chunk.count;
-  }
 }
 
 bool EngineCore::WaitForWork(std::chrono::steady_clock::time_point deadline) {

@@ -31,8 +31,7 @@ struct EngineParts {
   std::shared_ptr<const void> owner = {};  // of the others, if the engine is to keep them alive
   const Machine* host = nullptr;           // samples; null: `machine`
   DeviceStream stream = nullptr;           // of the model's device
-  // Of the leader of a group of ranks, whose `model` is a SharedModel (group/leader.h).
-  Followers* followers = nullptr;
+  StepAnnouncer* followers = nullptr;      // of the leader of a group of ranks
   // Compiles grammars for the vocabulary; null: for that of the tokenizer.
   GrammarService::MakeCompiler grammar_compiler = {};
   std::function<std::chrono::steady_clock::time_point()> now = {};  // for what takes too long
@@ -67,6 +66,30 @@ class EngineCore final : public Engine {
   ThreadPool& threads() { return threads_; }
 
  private:
+  // A token to sample, and the row of the hidden states that its logits come from; its drafts have the
+  // rows after it.
+  struct Sampling {
+    const SequenceStep* step = nullptr;
+    Output* output = nullptr;
+    int64_t row = 0;
+    int64_t rows = 1;             // 0: the answer ends before its first token
+    bool forks = false;           // another output of the request is to be made for it
+    int64_t accepted_before = 0;  // Output::accepted
+    int64_t in_block = 0;         // `row` in its block of logits
+    int64_t mask_row = 0;         // of the output's masks
+  };
+  // Samplings [begin, end) of the step, which share a block of logits.
+  struct SamplingBlock {
+    size_t begin = 0;
+    size_t end = 0;
+  };
+  // Rows of a prompt, in blocks of logits of their own.
+  struct PromptBlock {
+    Output* output = nullptr;
+    int64_t first = 0;  // token
+    int64_t blocks = 0;
+  };
+
   EngineCore(const EngineParts& parts, const Settings& settings, LatentCache cache);
   [[nodiscard]] Status SaveAllPrefixes();
   SchedulerOptions OptionsOfScheduler();
@@ -74,6 +97,7 @@ class EngineCore final : public Engine {
 
   // The parts of Step.
   void StepOnce();
+  void RunStep(StepPlan& plan);
   void DrainInbox();
   void ProposeDrafts();
   void AddRequest(std::unique_ptr<RequestState> request);
@@ -81,10 +105,10 @@ class EngineCore final : public Engine {
   void EndLateMasks();
   void CancelRequest(RequestId id);
   void RecordAdmissions(const StepPlan& plan);
-  void Compute(StepPlan& plan);
+  Status Compute();
+  void Computed(const StepPlan& plan, bool logits_follow);
   void EndLargest(const StepPlan& plan, const Error& error);
-  void EmitPromptLogprobs(const StepPlan& plan);
-  void SampleTokens(const StepPlan& plan);
+  void EmitPromptLogprobs(const PromptBlock& prompt);
   void RecordFirstToken(Output& output);
   void Remove(Output& output);
   void End(Output& output, FinishReason reason, const Error& error);
@@ -92,23 +116,18 @@ class EngineCore final : public Engine {
   void SaveNewPages();
   void UpdateStats(const StepPlan& plan, double seconds);
 
-  // A token to sample, and the row of the hidden states that its logits come from; its drafts have the
-  // rows after it.
-  struct Sampling {
-    Output* output = nullptr;
-    int64_t row = 0;
-    int64_t rows = 1;
-    int64_t accepted_before = 0;  // Output::accepted
-    int64_t in_logits = 0;        // `row` in the logits of the block
-    int64_t mask_row = 0;         // of the output's masks
-  };
-  std::vector<Sampling> PlanSampling(const StepPlan& plan);
+  void PlanLogits(const StepPlan& plan);
+  void PlanPromptLogits(const StepPlan& plan);
+  void PlanSampling(const StepPlan& plan);
+  void AddSamplingBlock(std::span<Sampling> block);
+  void UseLogits();
+  void BeginSampling();
   void SampleBlock(std::span<const Sampling> block);
   Result<std::vector<Result<SampledToken>>> SampleRound(std::span<const Sampling> round,
-                                                        const TensorView& logits);
+                                                        const StepLogits& block);
   SampleInput InputOf(const Sampling& s, std::span<const float> logits) const;
   bool ApplyToken(const Sampling& s, const Result<SampledToken>& sampled);
-  Status CheckRow(int64_t row);
+  Result<StepLogits> NextLogits();
 
   EngineParts parts_;
   Settings settings_;
@@ -117,6 +136,7 @@ class EngineCore final : public Engine {
   LatentCache cache_;
   CacheManager pages_;
   Workspace workspace_;
+  latte::Step step_;
   Runner runner_;
   Scheduler scheduler_;
   DraftPolicy draft_policy_;
@@ -130,7 +150,10 @@ class EngineCore final : public Engine {
   StepMasks masks_;
   EventSink sink_;
   SequenceId last_id_ = 0;
-  TensorView hidden_;            // of the step
+  // The plan of the step's logits, in the order of their blocks: prompts first.
+  std::vector<PromptBlock> prompt_blocks_;
+  std::vector<SamplingBlock> sampling_blocks_;
+  std::vector<Sampling> samplings_;
   std::optional<Error> broken_;  // of the step that failed; there is no other step
   std::deque<int32_t> unsaved_;  // pages with known prefixes that are to be saved
   bool more_to_do_ = false;      // the next step needs no message to have work

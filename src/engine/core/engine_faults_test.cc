@@ -10,6 +10,7 @@
 #include "tests/support/parameter_name.h"
 #include "tests/support/plain_answer.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/step/no_followers.h"
 #include "tests/support/traffic.h"
 
 namespace latte::engine_faults_test {
@@ -46,8 +47,9 @@ class EngineFaultsTest : public testing::Test {
     o.cache_bytes = pages * spec.bytes_per_page();
     return o;
   }
-  std::unique_ptr<EngineRun> Make(const EngineOptions& options) const {
-    auto run = EngineRun::Create(model_, options);
+  std::unique_ptr<EngineRun> Make(const EngineOptions& options,
+                                  StepAnnouncer* followers = nullptr) const {
+    auto run = EngineRun::Create(model_, options, {}, {}, followers);
     EXPECT_TRUE(run) << ToString(run.error());
     return std::move(*run);
   }
@@ -194,10 +196,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing_support::ParameterName());
 
 // Where groups of ranks compute together, a step without tokens may still have to take part in others.
-TEST_F(EngineFaultsTest, StepsWithoutTokensEndAtTheModel) {
-  const auto run = Make(Options());
+TEST_F(EngineFaultsTest, StepsWithoutTokensEndInAllGroups) {
+  testing_support::NoFollowers followers;
+  const auto run = Make(Options(), &followers);
   int64_t finished = 0;
-  model_.on_finish = [&] { ++finished; };
+  followers.on_finish = [&] { ++finished; };
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(run->core().Step());
   EXPECT_EQ(model_.forwards(), 0);
   EXPECT_EQ(finished, 3);

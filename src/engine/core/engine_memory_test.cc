@@ -6,6 +6,7 @@
 #include "tests/support/engine_run.h"
 #include "tests/support/fake_model.h"
 #include "tests/support/plain_answer.h"
+#include "tests/support/step/no_followers.h"
 
 namespace latte::engine_memory_test {
 namespace {
@@ -20,7 +21,7 @@ constexpr int64_t kMaxTokens = 128;
 
 class EngineMemoryTest : public testing::Test {
  protected:
-  std::unique_ptr<EngineRun> Make() const {
+  std::unique_ptr<EngineRun> Make(StepAnnouncer* followers = nullptr) const {
     EngineOptions o;
     o.draft_tokens = "0";
     o.page_tokens = 16;
@@ -30,7 +31,7 @@ class EngineMemoryTest : public testing::Test {
     o.threads = 1;
     o.deterministic = "strict";
     o.cache_bytes = int64_t{1} << 20;
-    auto run = EngineRun::Create(model_, o);
+    auto run = EngineRun::Create(model_, o, {}, {}, followers);
     EXPECT_TRUE(run) << ToString(run.error());
     return std::move(*run);
   }
@@ -133,14 +134,15 @@ TEST_F(EngineMemoryTest, WithoutMemoryForLogitsTheAnswersThatDrawEnd) {
 
 // No request could answer for what fails at the end of a step.
 TEST_F(EngineMemoryTest, ElsewhereTheEngineSaysThatItIsAtItsEnd) {
-  const auto run = Make();
-  model_.on_finish = [] { throw std::bad_alloc(); };
+  testing_support::NoFollowers followers;
+  const auto run = Make(&followers);
+  followers.on_finish = [] { throw std::bad_alloc(); };
   Submit(*run, Ask(20, 1));
   for (int i = 0; i < 3; ++i) {
     const Status step = run->core().Step();
     ASSERT_FALSE(step);
     EXPECT_EQ(step.error().code, Code::kExhausted);
-    model_.on_finish = {};  // there is memory again, but the step was cut short
+    followers.on_finish = {};  // there is memory again, but the step was cut short
   }
 }
 

@@ -1,7 +1,5 @@
 #include "src/engine/core/page_mover.h"
 
-#include "src/cache/page_bytes.h"
-
 namespace latte {
 namespace {
 
@@ -13,23 +11,30 @@ PagePrefix PrefixUpTo(const Sequence& s, int64_t page_idx, int64_t page_tokens) 
 
 }  // namespace
 
-void PageMover::RunPageOps(std::span<const PageOp> ops) {
+StepCapacity PageMover::MovesCapacity(const StepCapacity& of_steps) {
+  return {.copies = of_steps.copies, .groups = of_steps.groups};
+}
+
+// A save reads a page that an earlier step wrote, so it need not wait for the copies before it.
+void PageMover::AddPageOps(std::span<const PageOp> ops, Step& step) {
   for (const PageOp& op : ops) {
-    switch (op.kind) {
-      case PageOp::Kind::kCopy:
-        if (followers_ != nullptr) followers_->CopyPage(op.from, op.to);
-        CopyPage(cache_, op.from, op.to, stream_);
-        break;
-      case PageOp::Kind::kSave:
-        Save(op.from, op.prefix);
-        break;
+    if (op.kind == PageOp::Kind::kSave) {
+      Save(op.from, op.prefix);
+      continue;
     }
+    if (step.copies.full()) {
+      moves_.Clear();
+      for (const PageCopy& copy : step.copies.values()) moves_.copies.Add(copy);
+      step.copies.Clear();
+      runner_.Run(moves_);
+    }
+    step.copies.Add({op.from, op.to});
   }
 }
 
 bool PageMover::Save(int32_t page, PagePrefix prefix) {
   if (!store_ || store_->Contains(prefix)) return true;
-  return store_->Save(std::move(prefix), SavePage(cache_, page, stream_));
+  return store_->Save(std::move(prefix), runner_.SavePage(page));
 }
 
 void PageMover::StartLoads(std::span<const PageLoad> loads) {
@@ -48,7 +53,7 @@ void PageMover::RequestLoads() {
   for (auto& [id, prefix] : prefixes_) {
     while (!prefix.broken && prefix.requested < prefix.wanted) {
       const int64_t page_idx = prefix.first + prefix.requested;
-      if (!store_->Load(PrefixUpTo(*prefix.sequence, page_idx, cache_.spec().page_tokens),
+      if (!store_->Load(PrefixUpTo(*prefix.sequence, page_idx, runner_.capacity().page_tokens),
                         static_cast<uint64_t>(id)))
         return;
       ++prefix.requested;
@@ -64,8 +69,10 @@ void PageMover::Place(const LoadedPage& page) {
   if (!page.bytes) prefix.broken = true;
   if (prefix.broken) return;
   const int32_t to = prefix.sequence->pages[static_cast<size_t>(page_idx)];
-  if (followers_ != nullptr) followers_->LoadPage(to, *page.bytes);
-  LoadPage(cache_, to, *page.bytes, stream_);
+  moves_.Clear();
+  moves_.to_page = to;
+  moves_.page = *page.bytes;
+  runner_.Run(moves_);
   ++prefix.usable;
 }
 

@@ -8,24 +8,22 @@
 #include <vector>
 
 #include "src/cache/cache_manager.h"
-#include "src/cache/latent_cache.h"
-#include "src/engine/group/leader.h"
 #include "src/engine/prefix_disk/prefix_store.h"
 #include "src/engine/schedule/scheduler.h"
+#include "src/engine/step/runner.h"
 
 namespace latte {
 
-// Engine-thread only. The cache must outlive it.
+// Engine-thread only. The runner must outlive it.
 class PageMover {
  public:
-  // `store` may be null: nothing is saved or loaded. `followers`, of the leader of a group of ranks:
-  // their caches change as this one does.
-  PageMover(LatentCache& cache, std::unique_ptr<PrefixStore> store, DeviceStream stream = nullptr,
-            Followers* followers = nullptr)
-      : cache_(cache), store_(std::move(store)), stream_(stream), followers_(followers) {}
+  // `store` may be null: nothing is saved or loaded.
+  PageMover(Runner& runner, std::unique_ptr<PrefixStore> store)
+      : runner_(runner), store_(std::move(store)), moves_(MovesCapacity(runner.capacity())) {}
 
-  // Before a step computes. Saves take a copy of the page and continue during the step.
-  void RunPageOps(std::span<const PageOp> ops);
+  // Adds the copies to `step`, which has no tokens yet; saves take a copy of the page now and continue
+  // during the step.
+  void AddPageOps(std::span<const PageOp> ops, Step& step);
 
   // Writes a page to disk during the steps to come, unless it is there. False: the store's queue is
   // full.
@@ -54,13 +52,13 @@ class PageMover {
     int64_t usable = 0;   // leading pages that arrived whole
     bool broken = false;  // a page is missing: later ones are of no use
   };
+  static StepCapacity MovesCapacity(const StepCapacity& of_steps);
   void RequestLoads();
   void Place(const LoadedPage& page);
 
-  LatentCache& cache_;
+  Runner& runner_;
   std::unique_ptr<PrefixStore> store_;
-  DeviceStream stream_;  // of the steps
-  Followers* followers_;
+  Step moves_;  // without tokens
   std::map<SequenceId, Prefix> prefixes_;
 };
 

@@ -5,33 +5,23 @@
 #include "src/engine/sampling/sampler.h"
 
 namespace latte {
-namespace {
 
-// Logits are computed in blocks of rows, as the logits of a step are.
-constexpr int64_t kPromptRowsPerBlock = 64;
-
-}  // namespace
-
-Status AddPromptLogprobs(Runner& runner, const SequenceChunk& chunk, int64_t first_row,
-                         const Machine& host, Output& output) {
-  const Sequence& s = output.sequence;
-  const int64_t last = std::min(chunk.total_len(), s.prompt_len - 1);
+PromptRows WantedPromptRows(const SequenceChunk& chunk, const Output& output) {
+  if (output.request().prompt_logprobs < 0 || output.generated > 0) return {};
+  const int64_t end = std::min(chunk.total_len(), output.sequence.prompt_len - 1);
   // A preempted sequence computes some rows again; their logprobs have been emitted.
-  int64_t at = std::max(chunk.cached_len, static_cast<int64_t>(output.prompt_logprobs.size()));
-  while (at < last) {
-    const int64_t end = std::min(last, at + kPromptRowsPerBlock);
-    std::vector<int64_t> rows;
-    for (int64_t i = at; i < end; ++i) rows.push_back(first_row + i - chunk.cached_len);
-    const TensorView logits = runner.LogitsOf(rows);
-    for (int64_t i = at; i < end; ++i) {
-      const std::span<const float> one(logits.Row<float>(i - at),
-                                       static_cast<size_t>(logits.shape[1]));
-      LATTE_ASSIGN_OR_RETURN(TokenLogprobs logprobs,
-                             Logprobs(one, s.tokens[static_cast<size_t>(i) + 1],
-                                      output.request().prompt_logprobs, host));
-      output.prompt_logprobs.push_back(std::move(logprobs));
-    }
-    at = end;
+  const int64_t begin = std::max(chunk.cached_len, std::ssize(output.prompt_logprobs));
+  return {std::min(begin, end), end};
+}
+
+Status AddPromptLogprobs(int64_t first, const TensorView& logits, const Machine& host,
+                         Output& output) {
+  for (int64_t i = 0; i < logits.shape[0]; ++i) {
+    const std::span<const float> one(logits.Row<float>(i), static_cast<size_t>(logits.shape[1]));
+    const int32_t next = output.sequence.tokens[static_cast<size_t>(first + i) + 1];
+    LATTE_ASSIGN_OR_RETURN(TokenLogprobs logprobs,
+                           Logprobs(one, next, output.request().prompt_logprobs, host));
+    output.prompt_logprobs.push_back(std::move(logprobs));
   }
   return {};
 }

@@ -15,13 +15,14 @@ struct FollowerParts {
   RankComms comms;
   Followers::Of of = Followers::Of::kWorld;  // whose first rank leads this one
   // Of the world: computes in its group, as leader or follower, until the engines of all groups end. Gets
-  // what StepCallKind::kGroups takes. Errors end the world.
+  // the contents of AnnouncementKind::kGroups. Errors end the world.
   std::function<Status(std::span<const std::byte>)> join_groups = {};
 };
 
-// The next call that rank 0 of `ranks` announces. `message`: the memory of its lists. Errors: kCorrupt for
-// a message of another build. Throws RankLost.
-[[nodiscard]] Result<StepCall> NextCall(Communicator& ranks, std::vector<std::byte>& message);
+// The next announcement of rank 0 of `ranks`. `message`: its memory. Errors: of ReadAnnouncement. Throws
+// RankLost.
+[[nodiscard]] Result<Announcement> NextAnnouncement(Communicator& ranks,
+                                                    std::vector<std::byte>& message);
 
 // Computes until the leader stops the group; then returns without an error. Settings and the number of
 // pages are the leader's. Throws RankLost: also if this rank fails, so that the others learn of it.

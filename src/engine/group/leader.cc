@@ -6,27 +6,6 @@
 #include "src/engine/group/messages.h"
 
 namespace latte {
-namespace {
-
-StepCall CallOf(StepCallKind kind, const StepContext& step, const TensorView& rows = {}) {
-  StepCall call;
-  call.kind = kind;
-  call.tokens = step.tokens;
-  call.positions = step.positions;
-  call.slots = step.slots;
-  call.sequences.assign(step.sequences.begin(), step.sequences.end());
-  call.rows = rows;
-  return call;
-}
-
-}  // namespace
-
-void JoinStep(const RankComms& comms, std::span<const int64_t> group_tokens, StepContext& step) {
-  step.tensor_ranks = comms.group;
-  if (comms.groups == 1) return;
-  step.expert_ranks = comms.world;
-  step.group_tokens = group_tokens;
-}
 
 void EndGroup(Communicator& world, const std::string& why) {
   const RankLost lost(world.rank(), fmt::format("rank {} failed: {}", world.rank(), why));
@@ -39,135 +18,60 @@ Followers::Followers(const RankComms& comms, Of of)
   if (of == Of::kGroup) meeting_.emplace(*comms.leaders);
 }
 
-void Followers::Announce(const StepCall& call) { SendToAll(*ranks_, WriteStepCall(call)); }
+void Followers::Announce(AnnouncementKind kind, std::span<const std::byte> contents) {
+  SendToAll(*ranks_, WriteAnnouncement(kind, contents));
+}
 
 void Followers::Start(const Settings& settings) {
-  const std::vector<std::byte> message = WriteSettings(settings);
-  StepCall call;
-  call.kind = StepCallKind::kStart;
-  call.page = message;
-  Announce(call);
+  Announce(AnnouncementKind::kStart, WriteSettings(settings));
 }
 
-void Followers::CopyPage(int32_t from, int32_t to) {
-  StepCall call;
-  call.kind = StepCallKind::kCopyPage;
-  call.from = from;
-  call.to = to;
-  Announce(call);
-}
+void Followers::Stop() { Announce(AnnouncementKind::kStop, {}); }
 
-void Followers::LoadPage(int32_t page, std::span<const std::byte> bytes) {
-  StepCall call;
-  call.kind = StepCallKind::kLoadPage;
-  call.to = page;
-  call.page = bytes;
-  Announce(call);
-}
+void Followers::Fail(const std::string& why) { EndGroup(*comms_.world, why); }
 
-void Followers::Stop() { Announce({}); }
+void Followers::Send(const Step& step) { SendToAll(*ranks_, WriteAnnouncement(step)); }
 
-// compute() with the followers. Whatever it throws ends the group: the others are in the middle of it.
-template <class F>
-void SharedModel::Compute(StepCall call, StepContext& step, const F& compute) const {
-  followers_.Announce(call);
-  JoinStep(followers_.comms(), call.group_tokens, step);
-  try {
-    compute();
-  } catch (const RankLost&) {
-    throw;
-  } catch (const std::exception& error) {
-    EndGroup(*followers_.comms().world, error.what());
+// Only steps with experts concern other groups.
+void Followers::Announce(Step& step, Runner& runner) {
+  const int64_t tokens = step.kind == StepKind::kDraftRows ? 0 : step.token_count();
+  step.group_tokens.Clear();
+  if (tokens > 0 && comms_.groups > 1 && !meeting_) {
+    step.group_tokens.Resize(comms_.groups);
+    std::ranges::fill(step.group_tokens.values(), 0);
+    step.group_tokens.values().front() = tokens;
   }
-}
-
-// compute() once it is the turn of what this group wants.
-template <class F>
-void SharedModel::Meet(const WantedCall& wanted, StepCall call, StepContext& step,
-                       const F& compute) const {
-  if (followers_.meeting() == nullptr) {
-    call.group_tokens.assign(static_cast<size_t>(followers_.comms().groups), 0);
-    call.group_tokens.front() = wanted.tokens;
-    return Compute(std::move(call), step, compute);
-  }
-  while (true) {
-    AgreedCall agreed = followers_.meeting()->Ask(wanted);
-    if (agreed.is_mine) {
-      call.group_tokens = std::move(agreed.group_tokens);
-      return Compute(std::move(call), step, compute);
+  while (tokens > 0 && meeting_) {
+    const bool drafts = step.kind == StepKind::kDraft;
+    const AgreedCall agreed =
+        meeting_->Ask({drafts ? GroupCall::kDraft : GroupCall::kForward, step.run.layer, tokens});
+    if (!agreed.is_mine) {
+      TakePart(agreed, runner);
+      continue;
     }
-    TakePart(agreed, step);
+    for (const int64_t count : agreed.group_tokens) step.group_tokens.Add(count);
+    break;
   }
+  Send(step);
 }
 
-// In a call of other groups, in the middle of `step`.
-void SharedModel::TakePart(const AgreedCall& agreed, const StepContext& step) const {
-  StepContext idle = step;
-  idle.tokens = {};
-  idle.positions = {};
-  idle.slots = {};
-  idle.sequences = {};
-  idle.key_positions = {};
-  idle.keys_are_chosen = false;
-  const TensorView no_rows(nullptr, DType::kF32, {0, config().mla.d});
-  StepCall call;
-  call.group_tokens = agreed.group_tokens;
-  call.run.layer = agreed.layer;
-  if (agreed.call == GroupCall::kForward) {
-    call.kind = StepCallKind::kForward;
-    Compute(std::move(call), idle, [&] { share_->Forward(idle, no_rows); });
-  } else {
-    call.kind = StepCallKind::kDraft;
-    Compute(std::move(call), idle,
-            [&] { share_->Draft(idle, {.layer = agreed.layer}, no_rows, no_rows); });
-  }
+void Followers::TakePart(const AgreedCall& agreed, Runner& runner) {
+  if (!idle_) idle_.emplace(StepCapacity{.groups = comms_.groups});
+  idle_->Clear();
+  idle_->kind = agreed.call == GroupCall::kDraft ? StepKind::kDraft : StepKind::kDecoder;
+  idle_->run.layer = agreed.layer;
+  for (const int64_t count : agreed.group_tokens) idle_->group_tokens.Add(count);
+  Send(*idle_);
+  runner.RunAnnounced(*idle_);
 }
 
-void SharedModel::FinishStep(StepContext& step) const {
-  if (followers_.meeting() == nullptr) return;
+void Followers::Finish(Runner& runner) {
+  if (!meeting_) return;
   while (true) {
-    const AgreedCall agreed = followers_.meeting()->Ask({});
+    const AgreedCall agreed = meeting_->Ask({});
     if (agreed.is_mine) return;  // all want it
-    TakePart(agreed, step);
+    TakePart(agreed, runner);
   }
-}
-
-void SharedModel::Forward(StepContext& step, const TensorView& h) const {
-  if (step.token_count() == 0) return;
-  Meet({GroupCall::kForward, 0, step.token_count()}, CallOf(StepCallKind::kForward, step), step,
-       [&] { share_->Forward(step, h); });
-}
-
-void SharedModel::Draft(StepContext& step, DraftRun run, const TensorView& h,
-                        const TensorView& z) const {
-  if (step.token_count() == 0) return;
-  StepCall call = CallOf(StepCallKind::kDraft, step, h);
-  call.run = run;
-  if (step.keys_are_chosen) call.key_positions = step.key_positions;
-  Meet({GroupCall::kDraft, run.layer, step.token_count()}, std::move(call), step,
-       [&] { share_->Draft(step, run, h, z); });
-}
-
-// The other calls have no experts, so they concern the group alone.
-
-void SharedModel::Logits(StepContext& step, const TensorView& h, const TensorView& logits) const {
-  if (h.shape[0] == 0) return;
-  Compute(CallOf(StepCallKind::kLogits, step, h), step, [&] { share_->Logits(step, h, logits); });
-}
-
-void SharedModel::AppendDraftRows(StepContext& step, DraftRun run, const TensorView& h) const {
-  if (step.token_count() == 0) return;
-  StepCall call = CallOf(StepCallKind::kAppendDraftRows, step, h);
-  call.run = run;
-  Compute(std::move(call), step, [&] { share_->AppendDraftRows(step, run, h); });
-}
-
-void SharedModel::DraftLogits(StepContext& step, int64_t layer, const TensorView& z,
-                              const TensorView& logits) const {
-  if (z.shape[0] == 0) return;
-  StepCall call = CallOf(StepCallKind::kDraftLogits, step, z);
-  call.run.layer = layer;
-  Compute(std::move(call), step, [&] { share_->DraftLogits(step, layer, z, logits); });
 }
 
 }  // namespace latte

@@ -127,8 +127,7 @@ class SharedModelTest : public testing::TestWithParam<Case> {
       if (world.rank() > 0) return Follow({share.get(), &machine_, comms});
       const Settings settings = SettingsFor(*share, {0, of_group});
       Followers followers(comms, Followers::Of::kWorld);
-      const SharedModel model(std::move(share), followers);
-      f({.model = &model, .machine = &machine_, .followers = &followers}, settings);
+      f({.model = share.get(), .machine = &machine_, .followers = &followers}, settings);
       followers.Stop();
     });
   }

@@ -101,10 +101,8 @@ Status RankGroup::AnnounceModel(const std::string& name, ModelOptions& options) 
   out.Int(options.mtp ? 1 : 0);
   out.Int(options.mtp_optional ? 1 : 0);
   const std::vector<std::byte> message = out.Take();
-  StepCall call;
-  call.kind = StepCallKind::kOpen;
-  call.page = message;
-  const Status told = CatchLostRanks([&] { followers_.Announce(call); });
+  const Status told =
+      CatchLostRanks([&] { followers_.Announce(AnnouncementKind::kOpen, message); });
   lost_ = !told;
   return told;
 }
@@ -145,23 +143,21 @@ Status RankGroup::Agree(const Result<std::unique_ptr<Model>>& share) {
 
 Result<std::unique_ptr<Model>> RankGroup::Share(Result<std::unique_ptr<Model>> share) {
   LATTE_RETURN_IF_ERROR(Agree(share));
-  return std::make_unique<SharedModel>(std::move(*share), followers_);
+  return std::move(*share);
 }
 
 Result<std::unique_ptr<Model>> RankGroup::ShareInGroups(Result<std::unique_ptr<Model>> share) {
   LATTE_RETURN_IF_ERROR(Agree(share));
   in_groups_.emplace(comms_, Followers::Of::kGroup);
-  return std::make_unique<SharedModel>(std::move(*share), *in_groups_);
+  return std::move(*share);
 }
 
 Result<std::unique_ptr<Engine>> RankGroup::JoinEngines(const Settings& settings,
                                                        const ModelKey& key,
                                                        const MakeOwn& make_own) {
   const std::vector<std::byte> message = WriteEngine(settings, key);
-  StepCall call;
-  call.kind = StepCallKind::kGroups;
-  call.page = message;
-  LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { followers_.Announce(call); }));
+  LATTE_RETURN_IF_ERROR(
+      CatchLostRanks([&] { followers_.Announce(AnnouncementKind::kGroups, message); }));
   Result<std::unique_ptr<EngineCore>> own = make_own(settings);
   if (!own) {
     (void)CatchLostRanks([&] {
@@ -195,12 +191,11 @@ Status RankGroup::JoinGroups(std::span<const std::byte> message, std::shared_ptr
   LATTE_ASSIGN_OR_RETURN(const Settings settings, ReadSettings(written, share->config(), machine,
                                                                {group_->rank(), group_->size()}));
   Followers followers(comms_, Followers::Of::kGroup);
-  const SharedModel model(std::move(share), followers);
-  LATTE_ASSIGN_OR_RETURN(
-      auto core,
-      EngineCore::Create(
-          {.model = &model, .machine = &machine, .tokenizer = tokenizer, .followers = &followers},
-          settings, key));
+  LATTE_ASSIGN_OR_RETURN(auto core, EngineCore::Create({.model = share.get(),
+                                                        .machine = &machine,
+                                                        .tokenizer = tokenizer,
+                                                        .followers = &followers},
+                                                       settings, key));
   GroupEngine engine(std::move(core), comms_.group_index, *world_);
   FollowOrders(engine, *leaders_);
   followers.Stop();
@@ -209,16 +204,16 @@ Status RankGroup::JoinGroups(std::span<const std::byte> message, std::shared_ptr
 
 Status RankGroup::Follow(const Machine& machine, const Loaders& load) {
   std::vector<std::byte> message;
-  Result<StepCall> call = StepCall();
-  LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { call = NextCall(*world_, message); }));
-  if (!call) return tl::unexpected(call.error());
-  if (call->kind == StepCallKind::kStop) return {};
-  WireReader in(call->page);
+  Result<Announcement> first = Announcement();
+  LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { first = NextAnnouncement(*world_, message); }));
+  if (!first) return tl::unexpected(first.error());
+  if (first->kind == AnnouncementKind::kStop) return {};
+  WireReader in(first->contents);
   const std::string name = in.Text();
   ModelOptions options;
   options.mtp = in.Int() != 0;
   options.mtp_optional = in.Int() != 0;
-  if (call->kind != StepCallKind::kOpen || !in.ok())
+  if (first->kind != AnnouncementKind::kOpen || !in.ok())
     return Corrupt("a message of rank 0: expected the name of a model, found another");
   SetShares(options);
   Result<std::unique_ptr<Model>> loaded = load.share(name, options);

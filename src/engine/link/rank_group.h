@@ -50,7 +50,7 @@ class RankGroup {
   // understands it. Sets the shares of `options` for rank 0.
   [[nodiscard]] Status AnnounceModel(const std::string& name, ModelOptions& options);
 
-  // Rank 0: a model that all ranks compute for one engine, whose share here is `share`; this outlives it.
+  // Rank 0: its share of a model that all ranks compute for one engine, which steps with followers().
   // Waits until all have loaded. Errors: of `share`; kUnavailable if another rank could not load, or is
   // lost; kInvalidArgument if ranks found different models.
   [[nodiscard]] Result<std::unique_ptr<Model>> Share(Result<std::unique_ptr<Model>> share);

@@ -28,9 +28,10 @@ struct RequestState;
 // Hidden states of the last tokens of a sequence, kept for a drafter that has not written its cache
 // rows of these tokens yet.
 struct DraftRows {
-  int64_t begin = 0;  // the first of the tokens
-  int64_t count = 0;
-  std::vector<float> hidden;  // [count, D]
+  int64_t begin = 0;           // the first of the tokens
+  std::vector<int32_t> slots;  // of each: the row of Runner::kept
+
+  int64_t end() const { return begin + std::ssize(slots); }
 };
 
 // One of the answers to a request.

@@ -8,7 +8,7 @@
 
 #include "src/engine/request/request_state.h"
 #include "src/engine/schedule/scheduler.h"
-#include "src/tensor/tensor.h"
+#include "src/engine/step/step.h"
 
 namespace latte {
 
@@ -30,15 +30,27 @@ class Drafter {
   // Before the step is planned: fills Sequence::drafts with up to `count` tokens.
   virtual void Propose(std::span<const DraftJob> jobs) = 0;
 
-  // (plan, h): the step was computed, nothing is sampled yet. h [T, D] holds its hidden states, in the
-  // order of the plan.
-  virtual void Computed(const StepPlan&, const TensorView&) {}
+  // (plan, step): the step is planned; says which of its hidden states are to be kept.
+  virtual void Keep(const StepPlan&, Step&) {}
 
-  // (output, row): a draft was right; row [1, D] of the step's hidden states belongs to it.
-  virtual void Accepted(Output&, const TensorView&) {}
+  // Whether Computed will run steps of the model.
+  virtual bool WritesAfter(const StepPlan&) const { return false; }
+
+  // (plan, may_run): the step was computed, nothing is sampled yet. may_run: what WritesAfter said; without
+  // it, no step of the model may be run.
+  virtual void Computed(const StepPlan&, bool) {}
+
+  // (output): a copy of another one, made to answer the same prompt.
+  virtual void Forked(Output&) {}
+
+  // (output, row): a draft was right; row of the step's hidden states belongs to it.
+  virtual void Accepted(Output&, int64_t) {}
 
   // The output ends, its pages are released next.
   virtual void Leave(Output&) {}
+
+  // All tokens of the step are sampled; outputs that have ended are still there.
+  virtual void EndStep() {}
 };
 
 }  // namespace latte

@@ -11,6 +11,7 @@
 #include "src/engine/core/engine_core.h"
 #include "src/models/registry.h"
 #include "tests/support/parameter_name.h"
+#include "tests/support/step/single_steps.h"
 
 namespace latte::mtp_drafter_test {
 namespace {
@@ -163,15 +164,18 @@ class MtpDrafterTest : public testing::TestWithParam<const char*> {
     LatentCache cache = *LatentCache::Create(spec, std::ssize(pages));
     ThreadPool threads(1);
     Workspace workspace;
-    Runner runner(*model_, cache, workspace, Exec{&threads, &machine_},
-                  {DType::kF32, 4096, true, SparseFrom(config, mode())});
+    testing_support::SingleSteps steps({.model = model_.get(),
+                                        .cache = &cache,
+                                        .workspace = &workspace,
+                                        .exec = {.threads = &threads, .machine = &machine_}},
+                                       {DType::kF32, 4096, true, SparseFrom(config, mode())});
     const auto chunk = SequenceChunk::Of(text, 0, MlaPath::kAbsorbed, pages);
-    TensorView h = runner.Forward({&chunk, 1});
+    steps.Forward({&chunk, 1});
     for (int64_t k = 1; k <= model_->draft_layers(); ++k) {
       const auto shifted = SequenceChunk::Of(std::span(text).subspan(static_cast<size_t>(k)), 0,
                                              MlaPath::kAbsorbed, pages);
       const DraftInput input = k == 1 ? DraftInput::kDecoder : DraftInput::kDraft;
-      h = runner.Draft({&shifted, 1}, h.Slice(0, 0, length - k), {k - 1, input});
+      steps.Draft({&shifted, 1}, {k - 1, input});
     }
     for (const auto& [at, states] : std::exchange(model_->found, engines))
       out[at].insert(states.begin(), states.end());

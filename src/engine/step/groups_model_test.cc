@@ -10,12 +10,12 @@
 #include "src/base/math.h"
 #include "src/base/random.h"
 #include "src/engine/settings.h"
-#include "src/engine/step/runner.h"
 #include "src/models/registry.h"
 #include "tests/support/avx2_machine.h"
 #include "tests/support/comm/recorded.h"
 #include "tests/support/comm/threads.h"
 #include "tests/support/parameter_name.h"
+#include "tests/support/step/single_steps.h"
 
 namespace latte::groups_model_test {
 namespace {
@@ -25,6 +25,7 @@ using testing_support::CollectiveTrace;
 using testing_support::MachineWithAvx2;
 using testing_support::MakeRecorded;
 using testing_support::RunRanks;
+using testing_support::SingleSteps;
 using testing_support::TraceDifference;
 
 constexpr int64_t kMostTokens = 96;  // of a sequence
@@ -58,42 +59,6 @@ struct Place {
   ExpertExchange exchange = ExpertExchange::kAuto;
 };
 
-// A model whose steps know the groups.
-class ModelOfGroups final : public Model {
- public:
-  ModelOfGroups(const Model& inner, const Place& place) : inner_(inner), place_(place) {}
-
-  const ModelConfig& config() const override { return inner_.config(); }
-  void Forward(StepContext& step, const TensorView& h) const override {
-    inner_.Forward(In(step), h);
-  }
-  void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const override {
-    inner_.Logits(In(step), h, logits);
-  }
-  int64_t draft_layers() const override { return inner_.draft_layers(); }
-  void Draft(StepContext& step, DraftRun run, const TensorView& h,
-             const TensorView& z) const override {
-    inner_.Draft(In(step), run, h, z);
-  }
-  void AppendDraftRows(StepContext& step, DraftRun run, const TensorView& h) const override {
-    inner_.AppendDraftRows(In(step), run, h);
-  }
-
-  std::vector<int64_t> group_tokens;  // of the next call
-
- private:
-  StepContext& In(StepContext& step) const {
-    step.tensor_ranks = place_.group_ranks;
-    step.expert_ranks = place_.all_ranks;
-    if (place_.all_ranks != nullptr) step.group_tokens = group_tokens;
-    step.expert_exchange = place_.exchange;
-    return step;
-  }
-
-  const Model& inner_;
-  Place place_;
-};
-
 // The results of one group: hidden states and logits of all calls, in order.
 using Numbers = std::vector<float>;
 
@@ -124,7 +89,7 @@ class GroupsModelTest : public testing::TestWithParam<Case> {
   }
 
   // All steps of one group: its sequence grows by its tokens of each.
-  Numbers Compute(const Model& inner, const Place& place) const;
+  Numbers Compute(const Model& model, const Place& place) const;
 
   // The same on each rank of all groups.
   std::vector<Numbers> ComputeInGroups(ExpertExchange exchange,
@@ -150,14 +115,21 @@ class GroupsModelTest : public testing::TestWithParam<Case> {
   Machine machine_ = MachineWithAvx2();
 };
 
-Numbers GroupsModelTest::Compute(const Model& inner, const Place& place) const {
-  ModelOfGroups model(inner, place);
+Numbers GroupsModelTest::Compute(const Model& model, const Place& place) const {
   const Settings settings = SettingsFor(model);
   LatentCache cache = *LatentCache::Create(settings.cache_spec, settings.pages);
   Workspace workspace;
   ThreadPool threads(1);
-  Runner runner(model, cache, workspace, {&threads, &machine_},
-                {.arithmetic = settings.dtype, .sparse_from = settings.sparse_from});
+  SingleSteps steps({.model = &model,
+                     .cache = &cache,
+                     .workspace = &workspace,
+                     .exec = {.threads = &threads, .machine = &machine_},
+                     .comms = {.world = place.all_ranks,
+                               .group = place.group_ranks,
+                               .groups = place.all_ranks == nullptr ? 1 : GetParam().groups}},
+                    {.arithmetic = settings.dtype,
+                     .sparse_from = settings.sparse_from,
+                     .expert_exchange = place.exchange});
   std::vector<int32_t> tokens, pages;
   for (int64_t i = 0; i <= kMostTokens; ++i)
     tokens.push_back(static_cast<int32_t>(Mix64(static_cast<uint64_t>(place.group * 1000 + i)) %
@@ -170,8 +142,12 @@ Numbers GroupsModelTest::Compute(const Model& inner, const Place& place) const {
   };
   int64_t length = 0;
   for (size_t s = 0; s < std::size(kSteps); ++s) {
-    model.group_tokens = TokensOf(s);
-    const int64_t count = model.group_tokens[static_cast<size_t>(place.group)];
+    std::vector<int64_t> group_tokens = TokensOf(s);
+    const int64_t count = group_tokens[static_cast<size_t>(place.group)];
+    const auto tell = [&] {
+      if (place.all_ranks != nullptr) steps.group_tokens = group_tokens;
+    };
+    tell();
     const auto chunks = [&](int64_t ahead) {
       std::vector<SequenceChunk> one;
       if (count > 0)
@@ -182,19 +158,18 @@ Numbers GroupsModelTest::Compute(const Model& inner, const Place& place) const {
             std::span(pages).first(static_cast<size_t>(CeilDiv(length + count, kPageTokens)))));
       return one;
     };
-    const TensorView h = runner.Forward(chunks(0));
-    keep(h);
-    if (count > 0) keep(runner.Logits(h));
+    keep(steps.Forward(chunks(0)));
+    if (count > 0) keep(steps.AllLogits());
     if (GetParam().drafts) {
       // Group 1 only keeps the rows of the first drafting layer; the others draft.
-      if (GetParam().groups > 1) model.group_tokens[1] = 0;
+      if (GetParam().groups > 1) group_tokens[1] = 0;
+      tell();
       const bool drafts = place.group != 1;
-      if (!drafts && count > 0) runner.AppendDraftRows(chunks(1), h);
+      if (!drafts && count > 0) steps.AppendDraftRows(chunks(1));
       const std::vector<SequenceChunk> run = drafts ? chunks(1) : std::vector<SequenceChunk>();
-      const TensorView z = runner.Draft(run, drafts ? h : h.Slice(0, 0, 0));
-      keep(z);
+      keep(steps.Draft(run));
       if (model.draft_layers() > 1)
-        keep(runner.Draft(run, z, {.layer = 1, .input = DraftInput::kDraft}));
+        keep(steps.Draft(run, {.layer = 1, .input = DraftInput::kDraft}));
     }
     length += count;
   }

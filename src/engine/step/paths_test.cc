@@ -13,9 +13,12 @@
 #include "src/engine/step/runner.h"
 #include "src/models/registry.h"
 #include "tests/support/parameter_name.h"
+#include "tests/support/step/single_steps.h"
 
 namespace latte::paths_test {
 namespace {
+
+using testing_support::SingleSteps;
 
 constexpr int64_t kPageTokens = 16;
 constexpr int64_t kPages = 64;
@@ -60,8 +63,11 @@ class PathsTest : public testing::TestWithParam<const char*> {
         CacheSpecFor(config, AttentionMode::kAuto, cache_dtype, kPageTokens), kPages);
     CacheManager pages({.pages = kPages, .page_tokens = kPageTokens, .prefix_cache = false});
     Workspace workspace;
-    Runner runner(*model, cache, workspace, Exec{&threads_, &machine_},
-                  {DType::kBF16, 4096, true, paths.sparse_from});
+    SingleSteps runner({.model = model.get(),
+                        .cache = &cache,
+                        .workspace = &workspace,
+                        .exec = {.threads = &threads_, .machine = &machine_}},
+                       {DType::kBF16, 4096, true, paths.sparse_from});
     SchedulerOptions options;
     options.max_batch_tokens = max_batch_tokens;
     options.max_sequences = 8;
@@ -101,7 +107,7 @@ class PathsTest : public testing::TestWithParam<const char*> {
     return out;
   }
 
-  void Compute(const StepPlan& plan, Runner& runner) {
+  void Compute(const StepPlan& plan, SingleSteps& runner) {
     std::vector<SequenceChunk> chunks;
     std::set<MlaPath> paths;
     for (const SequenceStep& step : plan.steps) {
@@ -112,14 +118,14 @@ class PathsTest : public testing::TestWithParam<const char*> {
     most_paths_ = std::max(most_paths_, paths.size());
   }
 
-  static void Sample(const StepPlan& plan, Runner& runner, Scheduler& scheduler,
+  static void Sample(const StepPlan& plan, SingleSteps& runner, Scheduler& scheduler,
                      std::map<int64_t, Bytes>& out) {
     int64_t row = 0;
     for (const SequenceStep& step : plan.steps) {
       row += step.chunk.count;
       if (!step.samples) continue;
       const std::vector<int64_t> rows = {row - 1};
-      const TensorView logits = runner.LogitsOf(rows);
+      const TensorView logits = runner.Logits(rows);
       const std::span<const float> all(logits.Row<float>(0), static_cast<size_t>(logits.shape[1]));
       Sequence& s = *step.sequence;
       Bytes& bytes = out[s.prompt_len];

@@ -3,223 +3,225 @@
 #include <algorithm>
 
 #include "src/base/math.h"
+#include "src/engine/step/page_bytes.h"
 #include "src/kernels/params/gemm.h"
-#include "src/kernels/registry.h"
+#include "src/kernels/params/step_rows.h"
 #include "src/tensor/transfer.h"
 
 namespace latte {
 namespace {
 
-// A view of `buffer` as [rows, columns] f32; grows it when it is too small.
-TensorView Fit(Tensor& buffer, int64_t rows, int64_t columns, const Device& device) {
-  if (buffer.view().empty() || buffer.bytes() < rows * columns * SizeOf(DType::kF32))
-    buffer = Tensor(DType::kF32, {std::max<int64_t>(rows * columns, 1)}, device);
-  return TensorView(buffer.Ptr<float>(), DType::kF32, {rows, columns});
+Tensor Rows(int64_t rows, int64_t columns, const Device& device, DType dtype = DType::kF32) {
+  return Tensor(dtype, {std::max<int64_t>(rows, 1), std::max<int64_t>(columns, 1)}, device);
+}
+
+// Whether each row is the one after the row before.
+bool AreNeighbours(std::span<const int32_t> rows) {
+  for (size_t i = 1; i < rows.size(); ++i)
+    if (rows[i] != rows[i - 1] + 1) return false;
+  return true;
+}
+
+bool SharesKeys(const Model& model, const RunnerOptions& options) {
+  // With several drafting layers, each chooses for itself.
+  return model.config().drafts_share_keys && model.draft_layers() == 1 &&
+         options.sparse_from != kNeverSparse;
 }
 
 }  // namespace
 
-// `values` of the host where kernels read them, valid until the workspace's scope ends.
-template <class T>
-std::span<const T> Runner::OnDevice(std::span<const T> values) {
+Runner::Runner(const RunnerParts& parts, const RunnerOptions& options, const StepCapacity& capacity)
+    : model_(*parts.model),
+      cache_(*parts.cache),
+      workspace_(*parts.workspace),
+      exec_(parts.exec),
+      comms_(parts.announcer == nullptr ? parts.comms : parts.announcer->comms()),
+      announcer_(parts.announcer),
+      options_(options),
+      capacity_(capacity) {
   const Device& device = workspace_.device();
-  if (device.is_host()) return values;
-  const TensorView out = workspace_.Take(sizeof(T) == 8 ? DType::kI64 : DType::kI32,
-                                         {static_cast<int64_t>(values.size())});
-  device.CopyFromHost(out.data, values.data(), static_cast<int64_t>(values.size_bytes()),
-                      exec_.stream);
-  return {out.Ptr<const T>(), values.size()};
+  const ModelConfig& config = model_.config();
+  hidden_ = Rows(capacity.tokens, config.mla.d, device);
+  logits_ = Rows(kLogitBlockRows, config.vocab, device);
+  finite_ = Rows(kLogitBlockRows, 1, device, DType::kI32);
+  if (model_.drafts()) draft_ = Rows(capacity.tokens, config.mla.d, device);
+  if (options.kept_rows > 0) kept_ = Rows(options.kept_rows, config.mla.d, device);
+  if (SharesKeys(model_, options))
+    shared_keys_ = Rows(capacity.tokens, config.indexer.topk, device, DType::kI32);
+  if (!device.is_host()) placed_ = Tensor(DType::kU8, {Step(capacity).block_bytes()}, device);
+  chunks_.reserve(static_cast<size_t>(capacity.chunks));
 }
 
-// One copy for the page tables of all chunks.
-void Runner::PlacePages() {
-  if (workspace_.device().is_host()) return;
-  pages_.clear();
-  for (const SequenceChunk& chunk : chunks_)
-    pages_.insert(pages_.end(), chunk.pages.begin(), chunk.pages.end());
-  std::span<const int32_t> rest = OnDevice(std::span<const int32_t>(pages_));
-  for (SequenceChunk& chunk : chunks_) {
-    const size_t count = chunk.pages.size();
-    chunk.pages = rest.first(count);
-    rest = rest.subspan(count);
+int64_t Runner::SparseFrom(StepKind kind) const {
+  return kind == StepKind::kDraft && SharesKeys(model_, options_) ? 0 : options_.sparse_from;
+}
+
+// `list` where kernels read it.
+template <class T>
+std::span<const T> Runner::Placed(const Step& step, const StepList<T>& list) const {
+  const std::span<const T> values = list.values();
+  if (workspace_.device().is_host()) return values;
+  const auto* const at = reinterpret_cast<const std::byte*>(values.data());
+  return {reinterpret_cast<const T*>(placed_.Ptr<std::byte>() + (at - step.block().data())),
+          values.size()};
+}
+
+StepContext Runner::Context(const Step& step) {
+  StepContext out;
+  out.arithmetic = options_.arithmetic;
+  out.int8_activations = options_.int8_activations;
+  out.prefill_workspace_tokens = options_.prefill_workspace_tokens;
+  out.expert_exchange = options_.expert_exchange;
+  out.tensor_ranks = comms_.group;
+  if (comms_.groups > 1) {
+    out.expert_ranks = comms_.world;
+    out.group_tokens = step.group_tokens.values();
+  }
+  out.cache = &cache_;
+  out.workspace = &workspace_;
+  out.exec = exec_;
+  out.exec.selections = selections_.get();
+  return out;
+}
+
+StepContext Runner::BatchContext(const Step& step) {
+  StepContext out = Context(step);
+  step.Chunks(Placed(step, step.pages), chunks_);
+  out.tokens = Placed(step, step.tokens);
+  out.positions = Placed(step, step.positions);
+  out.slots = Placed(step, step.slots);
+  out.sequences = chunks_;
+  return out;
+}
+
+// compute(). An error ends the ranks that wait for this one, if there are any.
+template <class F>
+auto Runner::Guarded(const F& compute) {
+  if (announcer_ == nullptr) return compute();
+  try {
+    return compute();
+  } catch (const RankLost&) {
+    throw;
+  } catch (const std::exception& error) {
+    announcer_->Fail(error.what());
+    throw;  // not reached
   }
 }
 
-StepContext Runner::Context() {
-  StepContext step;
-  step.arithmetic = options_.arithmetic;
-  step.int8_activations = options_.int8_activations;
-  step.prefill_workspace_tokens = options_.prefill_workspace_tokens;
-  step.expert_exchange = options_.expert_exchange;
-  step.cache = &cache_;
-  step.workspace = &workspace_;
-  step.exec = exec_;
-  step.exec.selections = selections_.get();
-  return step;
+void Runner::Run(Step& step) {
+  LATTE_CHECK(step_ == nullptr, "a step before all logits of the last one");
+  if (announcer_ != nullptr) announcer_->Announce(step, *this);
+  Guarded([&] { Compute(step); });
 }
 
-StepContext Runner::BatchContext() {
-  StepContext step = Context();
-  step.tokens = OnDevice(std::span<const int32_t>(tokens_));
-  step.positions = OnDevice(std::span<const int32_t>(positions_));
-  step.slots = OnDevice(std::span<const int64_t>(slots_));
-  PlacePages();
-  step.sequences = chunks_;
-  return step;
+StepLogits Runner::NextLogits() {
+  LATTE_CHECK(step_ != nullptr, "more logits than the step has");
+  const Step& step = *step_;
+  const int64_t block = next_block_++;
+  if (next_block_ == step.logit_blocks()) step_ = nullptr;
+  return Guarded([&] { return ComputeLogits(step, block); });
 }
 
-void Runner::BuildBatch(std::span<const SequenceChunk> chunks, int64_t sparse_from) {
-  tokens_.clear();
-  positions_.clear();
-  slots_.clear();
-  chunks_.clear();
-  const int64_t page_tokens = cache_.spec().page_tokens;
-  for (SequenceChunk chunk : chunks) {
-    chunk.query_start = static_cast<int64_t>(tokens_.size());
-    tokens_.insert(tokens_.end(), chunk.tokens.begin(), chunk.tokens.end());
-    for (int64_t position = chunk.cached_len; position < chunk.total_len(); ++position) {
-      positions_.push_back(static_cast<int32_t>(position));
-      slots_.push_back(chunk.pages[static_cast<size_t>(position / page_tokens)] * page_tokens +
-                       position % page_tokens);
-    }
-    AddChunk(chunk, sparse_from);
-  }
+void Runner::RunAnnounced(Step& step) {
+  Compute(step);
+  for (int64_t i = 0; i < step.logit_blocks(); ++i) NextLogits();
 }
 
-// As two chunks, if only its last tokens choose their keys. Keys of all tokens are appended before any
-// token attends, so the division changes no byte.
-void Runner::AddChunk(const SequenceChunk& chunk, int64_t sparse_from) {
-  const int64_t dense = std::clamp<int64_t>(sparse_from - chunk.cached_len, 0, chunk.count);
-  if (dense == chunk.count) {
-    chunks_.push_back(chunk);
-    return;
-  }
-  SequenceChunk first = chunk;
-  first.tokens = chunk.tokens.first(static_cast<size_t>(dense));
-  first.count = dense;
-  first.pages =
-      chunk.pages.first(static_cast<size_t>(CeilDiv(first.total_len(), cache_.spec().page_tokens)));
-  if (dense > 0) chunks_.push_back(first);
-  SequenceChunk second = chunk;
-  second.tokens = chunk.tokens.subspan(static_cast<size_t>(dense));
-  second.query_start += dense;
-  second.cached_len += dense;
-  second.count -= dense;
-  second.path = MlaPath::kSparse;
-  chunks_.push_back(second);
-}
-
-TensorView Runner::Forward(std::span<const SequenceChunk> chunks) {
-  const Workspace::Scope scope(workspace_);
-  selections_->Clear();
-  BuildBatch(chunks, options_.sparse_from);
-  hidden_rows_ = static_cast<int64_t>(tokens_.size());
-  const TensorView h = Fit(hidden_, hidden_rows_, model_.config().mla.d, workspace_.device());
-  StepContext step = BatchContext();
-  model_.Forward(step, h);
-  return h;
+void Runner::Abandon(const std::string& why) {
+  if (std::exchange(step_, nullptr) != nullptr && announcer_ != nullptr) announcer_->Fail(why);
 }
 
 void Runner::FinishStep() {
+  if (announcer_ != nullptr) announcer_->Finish(*this);
+}
+
+void Runner::Compute(const Step& step) {
+  if (!placed_.view().empty())
+    workspace_.device().CopyFromHost(placed_.Ptr<std::byte>(), step.block().data(),
+                                     std::ssize(step.block()), exec_.stream);
+  MovePages(step);
   const Workspace::Scope scope(workspace_);
-  StepContext step = Context();
-  model_.FinishStep(step);
+  StepContext context = BatchContext(step);
+  if (step.token_count() > 0 || context.token_count_of_groups() > 0) RunModel(step, context);
+  if (step.logit_blocks() == 0) return;
+  step_ = &step;
+  next_block_ = 0;
 }
 
-TensorView Runner::Draft(std::span<const SequenceChunk> chunks, const TensorView& h, DraftRun run) {
-  const Workspace::Scope scope(workspace_);
-  // A list of few positions is a list of all.
-  BuildBatch(chunks, DraftsShareKeys() ? 0 : options_.sparse_from);
-  const TensorView z = Fit(draft_, h.shape[0], h.shape[1], workspace_.device());
-  StepContext step = BatchContext();
-  if (DraftsShareKeys()) PlaceSharedKeys(run, step);
-  model_.Draft(step, run, h, z);
-  return z;
+void Runner::MovePages(const Step& step) {
+  for (const PageCopy& copy : step.copies.values()) CopyPage(cache_, copy.from, copy.to, exec_);
+  if (!step.page.empty()) LoadPage(cache_, step.to_page, step.page, workspace_, exec_);
 }
 
-// With several drafting layers, each chooses for itself.
-bool Runner::DraftsShareKeys() const {
-  return model_.config().drafts_share_keys && model_.draft_layers() == 1 &&
-         options_.sparse_from != kNeverSparse;
+std::vector<std::byte> Runner::SavePage(int32_t page) {
+  return latte::SavePage(cache_, page, workspace_, exec_);
 }
 
-void Runner::PlaceSharedKeys(DraftRun run, StepContext& step) {
+void Runner::RunModel(const Step& step, StepContext& context) {
   const int64_t rows = step.token_count();
-  step.keys_are_chosen = run.input == DraftInput::kDraft;
-  if (!step.keys_are_chosen) {
-    int64_t keys = 1;
-    for (const SequenceChunk& chunk : step.sequences) keys = std::max(keys, chunk.total_len());
-    keys = std::min(keys, model_.config().indexer.topk);
-    const TensorView room = Fit(shared_keys_, rows, keys, workspace_.device());
-    first_choice_ = TensorView(room.Ptr<int32_t>(), DType::kI32, {rows, keys});
+  const int64_t d = model_.config().mla.d;
+  const TensorView none(nullptr, DType::kF32, {0, d});
+  if (step.kind == StepKind::kDecoder) {
+    selections_->Clear();
+    if (rows > 0) hidden_rows_ = rows;
+    model_.Forward(context, rows == 0 ? none : hidden());
+    if (!step.keep.empty())
+      latte::Run<PackDraftsOp>({hidden(), Placed(step, step.keep), kept_}, exec_);
+    return;
   }
-  step.key_positions = first_choice_.Slice(0, 0, rows);
+  // Rows of kept states, or of the draft before.
+  const TensorView& from = step.run.input == DraftInput::kDecoder ? kept_.view() : draft_.view();
+  const TensorView h = rows == 0 ? none : RowsOf(from, step, step.sources.values());
+  if (step.kind == StepKind::kDraftRows) return model_.AppendDraftRows(context, step.run, h);
+  if (rows > 0) draft_rows_ = rows;
+  if (rows > 0 && SharesKeys(model_, options_)) PlaceSharedKeys(step, context);
+  model_.Draft(context, step.run, h, rows == 0 ? none : drafted());
 }
 
-void Runner::AppendDraftRows(std::span<const SequenceChunk> chunks, const TensorView& h,
-                             DraftRun run) {
-  const Workspace::Scope scope(workspace_);
-  BuildBatch(chunks, options_.sparse_from);
-  StepContext step = BatchContext();
-  model_.AppendDraftRows(step, run, h);
+// Later drafts attend to the keys of the first draft.
+void Runner::PlaceSharedKeys(const Step& step, StepContext& context) {
+  const int64_t rows = step.token_count();
+  context.keys_are_chosen = step.run.input == DraftInput::kDraft;
+  if (!context.keys_are_chosen) {
+    int64_t keys = 1;
+    for (const SequenceChunk& chunk : context.sequences) keys = std::max(keys, chunk.total_len());
+    keys = std::min(keys, model_.config().indexer.topk);
+    first_choice_ = TensorView(shared_keys_.Ptr<int32_t>(), DType::kI32, {rows, keys});
+  }
+  context.key_positions = first_choice_.Slice(0, 0, rows);
 }
 
-template <class F>
-TensorView Runner::HostLogits(int64_t rows, const F& compute) {
-  const Device& device = workspace_.device();
-  const TensorView logits = Fit(logits_, rows, model_.config().vocab, device);
-  StepContext step = Context();
-  compute(step, logits);
-  return HostView(logits, device, exec_.stream, host_logits_);
-}
+TensorView Runner::hidden() const { return hidden_.view().Slice(0, 0, hidden_rows_); }
+TensorView Runner::drafted() const { return draft_.view().Slice(0, 0, draft_rows_); }
 
-TensorView Runner::DraftLogits(const TensorView& z, int64_t layer) {
-  const Workspace::Scope scope(workspace_);
-  return HostLogits(z.shape[0], [&](StepContext& step, const TensorView& logits) {
-    model_.DraftLogits(step, layer, z, logits);
-  });
-}
-
-TensorView Runner::Pick(const TensorView& z, std::span<const int64_t> rows) {
-  const Workspace::Scope scope(workspace_);
-  const TensorView out = Fit(picked_, std::ssize(rows), z.shape[1], workspace_.device());
-  Gather(z, rows, out);
+// x[rows,:]; `rows` are part of a list of the step.
+TensorView Runner::RowsOf(const TensorView& x, const Step& step, std::span<const int32_t> rows) {
+  if (AreNeighbours(rows)) return x.Slice(0, rows.front(), rows.back() + 1);
+  const StepList<int32_t>& list =
+      rows.data() == step.sources.values().data() ? step.sources : step.logit_rows;
+  const auto first = static_cast<size_t>(rows.data() - list.values().data());
+  const TensorView out = workspace_.Take(DType::kF32, {std::ssize(rows), x.shape[1]});
+  latte::Run<GatherOp>({x, Placed(step, list).subspan(first, rows.size()), out}, exec_);
   return out;
 }
 
-void Runner::Gather(const TensorView& h, std::span<const int64_t> rows, const TensorView& out) {
-  const std::vector<int32_t> ids(rows.begin(), rows.end());
-  Run<GatherOp>({h, OnDevice(std::span<const int32_t>(ids)), out}, exec_);
-}
-
-TensorView Runner::Logits(const TensorView& h) {
+StepLogits Runner::ComputeLogits(const Step& step, int64_t block) {
   const Workspace::Scope scope(workspace_);
-  return HostLogits(h.shape[0], [&](StepContext& step, const TensorView& logits) {
-    model_.Logits(step, h, logits);
-  });
-}
-
-TensorView Runner::LogitsOf(std::span<const int64_t> rows) {
-  const Workspace::Scope scope(workspace_);
-  const int64_t d = model_.config().mla.d;
-  const TensorView h = workspace_.Take(DType::kF32, {std::ssize(rows), d});
-  Gather({hidden_.Ptr<float>(), DType::kF32, {hidden_rows_, d}}, rows, h);
-  return Logits(h);
-}
-
-TensorView Runner::ToHost(const TensorView& h) {
-  return HostView(h, workspace_.device(), exec_.stream, host_hidden_);
-}
-
-TensorView Runner::FromHost(std::span<const float> rows) {
-  const int64_t d = model_.config().mla.d;
-  const int64_t count = static_cast<int64_t>(rows.size()) / d;
   const Device& device = workspace_.device();
-  // Steps only read them.
-  if (device.is_host()) return {const_cast<float*>(rows.data()), DType::kF32, {count, d}};
-  const TensorView out = Fit(placed_rows_, count, d, device);
-  device.CopyFromHost(out.data, rows.data(), static_cast<int64_t>(rows.size_bytes()), exec_.stream);
-  return out;
+  const std::span<const int32_t> rows = step.LogitRows(block);
+  const bool of_draft = step.kind != StepKind::kDecoder;
+  const TensorView h = RowsOf(of_draft ? drafted() : hidden(), step, rows);
+  const TensorView logits = logits_.view().Slice(0, 0, h.shape[0]);
+  const TensorView finite = finite_.view().Slice(0, 0, h.shape[0]);
+  StepContext context = Context(step);
+  latte::Run<FiniteRowsOp>({h, {finite.Ptr<int32_t>(), rows.size()}}, exec_);
+  if (of_draft)
+    model_.DraftLogits(context, step.run.layer, h, logits);
+  else
+    model_.Logits(context, h, logits);
+  const TensorView flags = HostView(finite, device, exec_.stream, host_finite_);
+  return {HostView(logits, device, exec_.stream, host_logits_),
+          {flags.Ptr<const int32_t>(), rows.size()}};
 }
 
 }  // namespace latte

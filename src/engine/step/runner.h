@@ -1,11 +1,15 @@
-// Runs one step of the model: builds the batch from the chunks of all sequences, then calls
-// Model::Forward. Knows nothing of requests or time.
+// Runs steps over a model and a cache. It knows nothing of requests or time. The ranks of a group each have a
+// runner: that of the leader announces its steps, the others compute the steps that were announced.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "src/comm/communicator.h"
+#include "src/engine/step/step.h"
 #include "src/kernels/registry.h"
 #include "src/layers/path_groups.h"
 #include "src/models/model.h"
@@ -20,95 +24,135 @@ struct RunnerOptions {
   // top-k where all keys before are chosen anyway.
   int64_t sparse_from = kNeverSparse;
   ExpertExchange expert_exchange = ExpertExchange::kAuto;
+  int64_t kept_rows = 0;  // hidden states that stay from step to step, for drafts
 };
 
-// Engine-thread only. Model, cache, workspace and exec must outlive it and be on one device.
+// The communicators of one rank. They outlive what uses them.
+struct RankComms {
+  Communicator* world = nullptr;    // null: there are no other ranks
+  Communicator* group = nullptr;    // the world, if there is one group
+  Communicator* leaders = nullptr;  // the first rank of every group; null for other ranks
+  int64_t groups = 1;
+  int64_t group_index = 0;  // of this rank's group
+};
+
+class Runner;
+struct Settings;
+
+// Brings the steps of a leader's runner to the ranks that compute them too (src/engine/group/leader.h).
+// All functions throw RankLost.
+class StepAnnouncer {
+ public:
+  virtual ~StepAnnouncer() = default;
+  virtual const RankComms& comms() const = 0;
+  // A new engine of the leader: the others make a runner and a cache for its settings.
+  virtual void Start(const Settings& settings) = 0;
+  // Before the runner computes `step`. Steps of other groups may come first: `runner` takes part in them.
+  virtual void Announce(Step& step, Runner& runner) = 0;
+  // As Runner::FinishStep.
+  virtual void Finish(Runner& runner) = 0;
+  // The runner could not compute what was announced: the others cannot go on. Does not return.
+  virtual void Fail(const std::string& why) = 0;
+};
+
+// The parts of a runner. All must outlive it and be on one device.
+struct RunnerParts {
+  const Model* model = nullptr;
+  LatentCache* cache = nullptr;
+  Workspace* workspace = nullptr;
+  Exec exec;
+  RankComms comms = {};                // of a rank that follows
+  StepAnnouncer* announcer = nullptr;  // of one that leads
+};
+
+// A block of logits.
+struct StepLogits {
+  TensorView logits;                // [M, vocab] f32 in host memory, valid until the next block
+  std::span<const int32_t> finite;  // [M] 1 if all of the row's hidden state is finite, else 0
+};
+
+// Engine-thread only.
 class Runner {
  public:
-  Runner(const Model& model, LatentCache& cache, Workspace& workspace, const Exec& exec,
-         const RunnerOptions& options)
-      : model_(model), cache_(cache), workspace_(workspace), exec_(exec), options_(options) {}
+  // Takes all memory that steps within `capacity` need, but for the workspace. Throws OutOfMemory.
+  Runner(const RunnerParts& parts, const RunnerOptions& options, const StepCapacity& capacity);
 
-  // Hidden states [T, D] of all new tokens, in the order of `chunks`, valid until the next call.
-  // Sequences of one path should be neighbours (src/layers/path_groups.h).
-  // Requires: every token in [0, vocab).
-  TensorView Forward(std::span<const SequenceChunk> chunks);
+  // Moves pages, then computes the tokens of a step. Sequences of one path should be neighbours
+  // (src/layers/path_groups.h). NextLogits must then be called logit_blocks() times, while the step stays as
+  // it is. Requires: every token in [0, vocab); a model with drafting layers, and a cache with their rows,
+  // for their steps. If drafts share keys, row i of a later draft belongs to the sequence of row i of the
+  // first. Throws OutOfMemory; with an announcer, RankLost instead.
+  void Run(Step& step);
+  // The next block of the last step's logits. Throws as Run, and then the block is passed over.
+  StepLogits NextLogits();
+  // Ends the other ranks if they wait for logits that this one will not ask for.
+  void Abandon(const std::string& why);
 
-  // As Model::FinishStep.
+  // Every step of an engine ends with it, also one in which nothing was computed. Where groups of ranks have
+  // requests of their own, others may still compute: takes part until all have ended the step.
   void FinishStep();
 
-  // Hidden states z [T, D] of a drafting layer over `chunks`, whose tokens are those that the layer
-  // takes (Model::Draft). `h` [T, D] is what run.input says and may be z. Valid until the next call.
-  // Requires: the model drafts, and the cache has its layers. If drafts share keys, row i of a later
-  // draft belongs to the sequence of row i of the first.
-  TensorView Draft(std::span<const SequenceChunk> chunks, const TensorView& h, DraftRun run = {});
+  // As Run and NextLogits, for a step that was announced.
+  void RunAnnounced(Step& step);
 
-  // Writes a drafting layer's cache rows of `chunks`, as Draft does, and nothing else.
-  void AppendDraftRows(std::span<const SequenceChunk> chunks, const TensorView& h,
-                       DraftRun run = {});
+  // Hidden states [T, D] of the last kDecoder step with tokens, or of the last draft.
+  TensorView hidden() const;
+  TensorView drafted() const;
+  // The rows that are kept [kept_rows, D].
+  TensorView kept() const { return kept_; }
 
-  // Logits [M, vocab] of rows of Draft's output in host memory, valid until the next call of either
-  // Logits.
-  TensorView DraftLogits(const TensorView& z, int64_t layer = 0);
-
-  // Copies of rows of Draft's output [M, D], valid until the next call.
-  TensorView Pick(const TensorView& z, std::span<const int64_t> rows);
+  // The bytes of a cache page, as CacheSpec::bytes_per_page; what Step::page takes.
+  std::vector<std::byte> SavePage(int32_t page);
 
   // Seconds of every op of later calls are added to `times`; null: not measured.
   void Measure(OpTimes* times) { exec_.times = times; }
-
-  // The kernels selected since Forward began its step.
+  // The kernels selected since the last kDecoder step began.
   const Selections& selections() const { return *selections_; }
-
-  // Logits [M, vocab] of rows of the last hidden states, in host memory, valid until the next call.
-  TensorView Logits(const TensorView& h);
-
-  // The same of chosen rows of Forward's output.
-  TensorView LogitsOf(std::span<const int64_t> rows);
-
-  // Rows of Forward's output in host memory, valid until the next call.
-  TensorView ToHost(const TensorView& h);
-
-  // `rows` [M, D] where the model can read them, valid until the next call and while `rows` is.
-  TensorView FromHost(std::span<const float> rows);
+  const RunnerOptions& options() const { return options_; }
+  // The position from which the tokens of a step take the sparse path, for Step::AddChunk. Where drafts share
+  // their keys, all have lists: a list of few positions is one of all.
+  int64_t SparseFrom(StepKind kind) const;
+  const StepCapacity& capacity() const { return capacity_; }
 
  private:
-  // Flat arrays for BatchContext. Tokens from sparse_from on take the sparse path.
-  void BuildBatch(std::span<const SequenceChunk> chunks, int64_t sparse_from);
-  void AddChunk(const SequenceChunk& chunk, int64_t sparse_from);
-  void PlacePages();
+  void Compute(const Step& step);
+  void MovePages(const Step& step);
+  void RunModel(const Step& step, StepContext& context);
+  StepContext Context(const Step& step);
+  StepContext BatchContext(const Step& step);
+  StepLogits ComputeLogits(const Step& step, int64_t block);
   template <class T>
-  std::span<const T> OnDevice(std::span<const T> values);
-  void Gather(const TensorView& h, std::span<const int64_t> rows, const TensorView& out);
-  StepContext BatchContext();  // of the arrays
-  StepContext Context();       // without a batch
-  bool DraftsShareKeys() const;
-  void PlaceSharedKeys(DraftRun run, StepContext& step);
-  // The logits that `compute`(step, logits) writes for `rows` rows.
+  std::span<const T> Placed(const Step& step, const StepList<T>& list) const;
+  TensorView RowsOf(const TensorView& x, const Step& step, std::span<const int32_t> rows);
+  void PlaceSharedKeys(const Step& step, StepContext& context);
   template <class F>
-  TensorView HostLogits(int64_t rows, const F& compute);
+  auto Guarded(const F& compute);
 
   const Model& model_;
   LatentCache& cache_;
   Workspace& workspace_;
   Exec exec_;
-  std::unique_ptr<Selections> selections_ = std::make_unique<Selections>();  // of this step
+  RankComms comms_;
+  StepAnnouncer* announcer_;
   RunnerOptions options_;
-  std::vector<int32_t> tokens_;
-  std::vector<int32_t> positions_;
-  std::vector<int64_t> slots_;
-  std::vector<int32_t> pages_;  // of all chunks, if the device is not the host
+  StepCapacity capacity_;
+  std::unique_ptr<Selections> selections_ = std::make_unique<Selections>();
   std::vector<SequenceChunk> chunks_;
-  int64_t hidden_rows_ = 0;  // of the last Forward
+  std::vector<TensorView> page_layers_;  // of a stream
+  const Step* step_ = nullptr;           // whose logits are asked for; null: none
+  int64_t next_block_ = 0;
+  int64_t hidden_rows_ = 0;
+  int64_t draft_rows_ = 0;
+  Tensor placed_;  // the step's block, if the device is not the host
   Tensor hidden_;
   Tensor draft_;
-  Tensor picked_;
+  Tensor kept_;
   Tensor shared_keys_;       // room for first_choice_
   TensorView first_choice_;  // [T, K] i32: keys of the last first drafts
   Tensor logits_;
-  Tensor host_hidden_;  // copies, if the device is not the host
-  Tensor placed_rows_;
-  Tensor host_logits_;
+  Tensor finite_;
+  Tensor host_logits_;  // copies, if the device is not the host
+  Tensor host_finite_;
 };
 
 }  // namespace latte

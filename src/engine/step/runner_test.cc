@@ -4,6 +4,7 @@
 
 #include "src/layers/mla/mla.h"
 #include "src/models/registry.h"
+#include "tests/support/step/single_steps.h"
 
 namespace latte::runner_test {
 namespace {
@@ -20,14 +21,18 @@ TEST(Runner, AStepSelectsOncePerOpAndShape) {
        config.layers, 64},
       1);
   Workspace workspace;
-  Runner runner(**model, cache, workspace, Exec{&threads, &machine}, {DType::kF32, 4096});
+  testing_support::SingleSteps steps({.model = model->get(),
+                                      .cache = &cache,
+                                      .workspace = &workspace,
+                                      .exec = {.threads = &threads, .machine = &machine}},
+                                     {DType::kF32, 4096});
   const std::vector<int32_t> tokens = {5, 6, 7}, pages = {0};
 
   const auto selected = [&](size_t count) {
     const auto chunk =
         SequenceChunk::Of(std::span(tokens).first(count), 0, MlaPath::kAbsorbed, pages);
-    runner.Forward({&chunk, 1});
-    return runner.selections().selected();
+    steps.Forward({&chunk, 1});
+    return steps.runner().selections().selected();
   };
   const int64_t of_three = selected(3);
   const int64_t of_two = selected(2);

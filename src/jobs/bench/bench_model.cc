@@ -12,9 +12,8 @@
 #include "src/base/math.h"
 #include "src/base/random.h"
 #include "src/base/range.h"
-#include "src/cache/page_bytes.h"
 #include "src/engine/settings.h"
-#include "src/engine/step/runner.h"
+#include "src/engine/step/step_settings.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/fill_cache.h"
 #include "src/jobs/random_draws.h"
@@ -121,6 +120,7 @@ Result<Settings> SettingsOf(const ModelConfig& config, const BenchModelOptions& 
       std::max(options.depth + std::max(options.prompt, options.gen), kModelPageTokens);
   LATTE_ASSIGN_OR_RETURN(Settings out, ResolveOptionsForOne(engine, config, machine, room, share));
   out.pages = options.batch * CeilDiv(room, kModelPageTokens);
+  out.options.max_sequences = options.batch;
   return out;
 }
 
@@ -154,11 +154,13 @@ class RunnerHarness {
         tokens_(RandomTokens(
             options.depth + options.prompt + options.gen * options.batch + kModelPageTokens,
             model.config().vocab)),
-        runner_(model, cache_, workspace_, exec,
-                {.arithmetic = options.dtype,
-                 .int8_activations = options.int8_activations,
-                 .sparse_from = settings.sparse_from,
-                 .expert_exchange = settings.expert_exchange}) {
+        step_(CapacityOf(settings, followers)),
+        runner_({.model = &model,
+                 .cache = &cache_,
+                 .workspace = &workspace_,
+                 .exec = exec,
+                 .announcer = followers},
+                OptionsOfRunner(settings), step_.capacity()) {
     const int64_t each = cache_.pages() / options.batch;
     for (int64_t b = 0; b < options.batch; ++b) {
       pages_.emplace_back(static_cast<size_t>(each));
@@ -171,14 +173,13 @@ class RunnerHarness {
   double Prompt(const MlaRates& rates) {
     const MlaPath path = PathOfPrompt(rates);
     return SecondsOf([&] {
-      TensorView h;
       for (int64_t begin = 0; begin < options_.prompt; begin += kChunk) {
         const int64_t count = std::min(kChunk, options_.prompt - begin);
         const auto chunk =
             SequenceChunk::Of(Tokens(begin, count), options_.depth + begin, path, pages_[0]);
-        h = runner_.Forward({&chunk, 1});
+        const bool last = begin + count == options_.prompt;
+        Run({&chunk, 1}, last ? std::vector<int64_t>{count - 1} : std::vector<int64_t>());
       }
-      runner_.Logits(h.Slice(0, h.shape[0] - 1, h.shape[0]));
     });
   }
 
@@ -188,12 +189,22 @@ class RunnerHarness {
     for (int64_t b = 0; b < options_.batch; ++b)  // different tokens choose different experts
       chunks.push_back(SequenceChunk::Of(Tokens(b * options_.gen + g, 1), options_.depth + g,
                                          DecodePath(mode_), pages_[static_cast<size_t>(b)]));
-    return SecondsOf([&] { runner_.Logits(runner_.Forward(chunks)); });
+    std::vector<int64_t> rows(chunks.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    return SecondsOf([&] { Run(chunks, rows); });
   }
 
   void Measure(OpTimes* times) { runner_.Measure(times); }
 
  private:
+  void Run(std::span<const SequenceChunk> chunks, std::span<const int64_t> logits_of) {
+    step_.Clear();
+    for (const SequenceChunk& chunk : chunks) step_.AddChunk(chunk, runner_.options().sparse_from);
+    step_.AddLogits(logits_of);
+    runner_.Run(step_);
+    for (int64_t i = 0; i < step_.logit_blocks(); ++i) runner_.NextLogits();
+  }
+
   std::span<const int32_t> Tokens(int64_t begin, int64_t count) const {
     return std::span(tokens_).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
   }
@@ -209,7 +220,7 @@ class RunnerHarness {
     if (options_.depth == 0) return;
     const auto chunk =
         SequenceChunk::Of(Tokens(0, kModelPageTokens), 0, PromptPath(mode_), pages_[0]);
-    runner_.Forward({&chunk, 1});
+    Run({&chunk, 1}, {});
     CopyFirstPage(cache_);
     if (cache_.spec().Has(StreamId::kIndexer))
       FillIndexKeys(cache_, model_.config().indexer.width, exec);
@@ -220,10 +231,16 @@ class RunnerHarness {
   void FillFollowers() {
     const bool indexed = cache_.spec().Has(StreamId::kIndexer);
     for (int32_t page = 0; page < static_cast<int32_t>(cache_.pages()); ++page)
-      if (indexed)
-        followers_->LoadPage(page, SavePage(cache_, page));
-      else if (page > 0)
-        followers_->CopyPage(0, page);
+      FillFollowers(page, indexed);
+  }
+  void FillFollowers(int32_t page, bool indexed) {
+    step_.Clear();
+    const std::vector<std::byte> bytes =
+        indexed ? runner_.SavePage(page) : std::vector<std::byte>();
+    step_.to_page = page;
+    step_.page = bytes;
+    if (!indexed) step_.copies.Add({0, page});
+    runner_.Run(step_);
   }
 
   const Model& model_;
@@ -234,6 +251,7 @@ class RunnerHarness {
   std::vector<int32_t> tokens_;
   std::vector<std::vector<int32_t>> pages_;
   Workspace workspace_;
+  latte::Step step_;
   Runner runner_;
 };
 

@@ -6,17 +6,24 @@
 #include <fmt/format.h>
 
 #include "src/base/math.h"
-#include "src/engine/step/runner.h"
+#include "src/engine/step/step_settings.h"
 
 namespace latte {
 namespace {
 
-// The most probable token of each row; the lowest id of equals.
-std::vector<int32_t> Likeliest(const TensorView& logits) {
+// The most probable token after each token of a step; the lowest id of equals.
+std::vector<int32_t> Likeliest(Runner& runner, Step& step) {
+  std::vector<int64_t> rows(static_cast<size_t>(step.token_count()));
+  std::iota(rows.begin(), rows.end(), 0);
+  step.AddLogits(rows);
+  runner.Run(step);
   std::vector<int32_t> out;
-  for (int64_t t = 0; t < logits.shape[0]; ++t) {
-    const float* row = logits.Row<float>(t);
-    out.push_back(static_cast<int32_t>(std::max_element(row, row + logits.shape[1]) - row));
+  for (int64_t i = 0; i < step.logit_blocks(); ++i) {
+    const TensorView logits = runner.NextLogits().logits;
+    for (int64_t t = 0; t < logits.shape[0]; ++t) {
+      const float* row = logits.Row<float>(t);
+      out.push_back(static_cast<int32_t>(std::max_element(row, row + logits.shape[1]) - row));
+    }
   }
   return out;
 }
@@ -30,15 +37,18 @@ Status CheckText(std::span<const int32_t> text, int64_t vocab) {
 }
 
 // Evaluates one text in a single step.
-void Measure(Runner& runner, std::span<const int32_t> text, MlaPath path,
+void Measure(Runner& runner, Step& step, std::span<const int32_t> text, MlaPath path,
              std::span<const int32_t> pages, MtpAcceptance& out) {
   if (text.size() < 3) return;
-  const auto main = SequenceChunk::Of(text, 0, path, pages);
-  const TensorView h = runner.Forward({&main, 1});
-  const std::vector<int32_t> said = Likeliest(runner.Logits(h));
-  const auto shifted = SequenceChunk::Of(text.subspan(1), 0, path, pages);
-  const TensorView z = runner.Draft({&shifted, 1}, h.Slice(0, 0, h.shape[0] - 1));
-  const std::vector<int32_t> drafted = Likeliest(runner.DraftLogits(z));
+  step.Clear();
+  step.AddChunk(SequenceChunk::Of(text, 0, path, pages), runner.SparseFrom(step.kind));
+  for (int32_t row = 0; row < static_cast<int32_t>(text.size()); ++row) step.keep.Add(row);
+  const std::vector<int32_t> said = Likeliest(runner, step);
+  step.Clear();
+  step.kind = StepKind::kDraft;
+  step.AddChunk(SequenceChunk::Of(text.subspan(1), 0, path, pages), runner.SparseFrom(step.kind));
+  for (int32_t row = 0; row + 1 < static_cast<int32_t>(text.size()); ++row) step.sources.Add(row);
+  const std::vector<int32_t> drafted = Likeliest(runner, step);
   for (size_t t = 0; t + 1 < text.size(); ++t) {
     ++out.drafted;
     out.accepted += drafted[t] == said[t + 1] ? 1 : 0;
@@ -67,11 +77,21 @@ Result<MtpAcceptance> MeasureMtpAcceptance(const Model& model, const Machine& ma
   std::iota(pages.begin(), pages.end(), 0);
   ThreadPool threads(settings.options.threads);
   Workspace workspace;
-  Runner runner(model, cache, workspace, Exec{&threads, &machine},
-                RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
-                              settings.options.int8_activations, settings.sparse_from});
+  const auto tokens = static_cast<int64_t>(longest);
+  Step step({.tokens = tokens,
+             .chunks = 2,
+             .pages = page_count,
+             .logit_rows = tokens,
+             .page_tokens = settings.options.page_tokens});
+  RunnerOptions options = OptionsOfRunner(settings);
+  options.kept_rows = tokens;
+  Runner runner({.model = &model,
+                 .cache = &cache,
+                 .workspace = &workspace,
+                 .exec = {.threads = &threads, .machine = &machine}},
+                options, step.capacity());
   MtpAcceptance out;
-  for (const std::vector<int32_t>& text : texts) Measure(runner, text, path, pages, out);
+  for (const std::vector<int32_t>& text : texts) Measure(runner, step, text, path, pages, out);
   return out;
 }
 

@@ -12,7 +12,7 @@
 #include "src/base/math.h"
 #include "src/base/random.h"
 #include "src/engine/sampling/sampler.h"
-#include "src/engine/step/runner.h"
+#include "src/engine/step/step_settings.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/fill_cache.h"
 #include "src/layers/path_groups.h"
@@ -136,9 +136,12 @@ class StepHarness {
         machine_(&machine),
         threads_(settings.options.threads),
         cache_(std::move(cache)),
-        runner_(model, cache_, workspace_, Exec{&threads_, &machine},
-                {settings.dtype, settings.options.prefill_workspace_tokens,
-                 settings.options.int8_activations, settings.sparse_from}) {
+        step_(CapacityOf(settings)),
+        runner_({.model = &model,
+                 .cache = &cache_,
+                 .workspace = &workspace_,
+                 .exec = {.threads = &threads_, .machine = &machine}},
+                OptionsOfRunner(settings), step_.capacity()) {
     Random random(1);
     for (int64_t i = 0; i < 2 * settings.options.max_batch_tokens; ++i)
       tokens_.push_back(
@@ -147,15 +150,16 @@ class StepHarness {
     const int64_t page = std::min(settings.options.page_tokens, std::ssize(tokens_));
     const auto chunk = SequenceChunk::Of(std::span(tokens_).first(static_cast<size_t>(page)), 0,
                                          PromptPath(settings.attention), first);
-    runner_.Forward({&chunk, 1});
+    step_.AddChunk(chunk, settings.sparse_from);
+    runner_.Run(step_);
     CopyFirstPage(cache_);
   }
 
   double Seconds(const StepShape& shape) {
     BuildBatch(shape);
     const auto step = [&] {
-      runner_.Forward(chunks_);
-      if (shape.drawn > 0) SampleFrom(runner_.LogitsOf(rows_));
+      runner_.Run(step_);
+      for (int64_t i = 0; i < step_.logit_blocks(); ++i) SampleFrom(runner_.NextLogits().logits);
     };
     if (!shape.woken) return SecondsOf(step);
     // Measured from the planned start, because waking up takes time too.
@@ -171,11 +175,11 @@ class StepHarness {
   // small. Every step has different tokens: equal tokens would choose the same experts, whose
   // weights may still be in the processor's cache.
   void BuildBatch(const StepShape& shape) {
+    step_.Clear();
     std::vector<PieceShape> pieces = shape.pieces;
     SortByPath(pieces, &PieceShape::path);
     pages_.assign(pieces.size(), {});
-    chunks_.clear();
-    rows_.clear();
+    std::vector<int64_t> rows;
     first_token_ = (first_token_ + kTokenStride) % (std::ssize(tokens_) / 2);
     int64_t token = first_token_;
     int64_t page = 0;
@@ -184,16 +188,18 @@ class StepHarness {
       const int64_t own = CeilDiv(piece.cached + piece.count, cache_.spec().page_tokens);
       for (int64_t p = 0; p < own; ++p)
         pages_[i].push_back(static_cast<int32_t>(page++ % cache_.pages()));
-      chunks_.push_back(SequenceChunk::Of(
-          std::span(tokens_).subspan(static_cast<size_t>(token), static_cast<size_t>(piece.count)),
-          piece.cached, piece.path, pages_[i]));
+      step_.AddChunk(SequenceChunk::Of(std::span(tokens_).subspan(static_cast<size_t>(token),
+                                                                  static_cast<size_t>(piece.count)),
+                                       piece.cached, piece.path, pages_[i]),
+                     runner_.options().sparse_from);
       token += piece.count;
-      if (std::ssize(rows_) < shape.drawn) rows_.push_back(token - first_token_ - 1);
+      if (std::ssize(rows) < shape.drawn) rows.push_back(token - first_token_ - 1);
     }
+    step_.AddLogits(rows);
   }
 
   void SampleFrom(const TensorView& logits) {
-    std::vector<SampleInput> inputs(rows_.size());
+    std::vector<SampleInput> inputs(static_cast<size_t>(logits.shape[0]));
     for (size_t i = 0; i < inputs.size(); ++i) {
       inputs[i].logits = {logits.Row<float>(static_cast<int64_t>(i)),
                           static_cast<size_t>(model_.config().vocab)};
@@ -209,6 +215,7 @@ class StepHarness {
   ThreadPool threads_;
   LatentCache cache_;
   Workspace workspace_;
+  Step step_;
   Runner runner_;
   SamplingParams params_;
   static constexpr int64_t kTokenStride = 37;
@@ -217,8 +224,6 @@ class StepHarness {
   std::vector<int32_t> tokens_;
   int64_t first_token_ = 0;
   std::vector<std::vector<int32_t>> pages_;
-  std::vector<SequenceChunk> chunks_;
-  std::vector<int64_t> rows_;
   std::vector<Result<SampledToken>> sampled_;  // of the last step, not used
 };
 

@@ -8,6 +8,7 @@
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/params/sampling.h"
+#include "src/kernels/params/step_rows.h"
 
 namespace latte::ref {
 
@@ -29,6 +30,9 @@ void SiluMul(const SiluMulOp::Params&, const Exec&);
 void Add(const AddOp::Params&, const Exec&);
 void AddRmsNorm(const AddRmsNormOp::Params&, const Exec&);
 void Gather(const GatherOp::Params&, const Exec&);
+void FiniteRows(const FiniteRowsOp::Params&, const Exec&);
+void PackDrafts(const PackDraftsOp::Params&, const Exec&);
+void CopyPage(const CopyPageOp::Params&, const Exec&);
 void Cast(const CastOp::Params&, const Exec&);
 
 void Append(const AppendOp::Params&, const Exec&);

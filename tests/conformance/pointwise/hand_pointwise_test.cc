@@ -287,6 +287,49 @@ TEST(Hand, QueryTemperatureRisesAtWholePeriods) {
   });
 }
 
+TEST(Hand, RowsAreFiniteOrNot) {
+  ForEachRow<FiniteRowsOp>([&](const Kernel<FiniteRowsOp>& row) {
+    Floats x(5 * 4, 1.0f);
+    TensorView rows = View(x, {5, 4});
+    rows.shape[1] = 3;
+    x[3] = NAN;  // beyond the first row
+    x[4 + 2] = INFINITY;
+    x[8] = -INFINITY;
+    x[12 + 1] = NAN;
+    x[16] = -3.4e38f;
+    std::vector<int32_t> finite(5, 7);
+    RunRow(row, {rows, finite});
+    EXPECT_EQ(finite, (std::vector<int32_t>{1, 0, 0, 0, 1}));
+    RunRow(row, {rows.Slice(0, 0, 0), {}});
+  });
+}
+
+TEST(Hand, DraftsArePackedIntoTheirSlots) {
+  ForEachRow<PackDraftsOp>([&](const Kernel<PackDraftsOp>& row) {
+    Floats x = {1, 2, 3, 4, 5, 6}, y(4 * 2, 9.0f);
+    const std::vector<int32_t> slots = {3, -1, 0};
+    RunRow(row, {View(x, {3, 2}), slots, View(y, {4, 2})});
+    EXPECT_EQ(y, (Floats{5, 6, 9, 9, 9, 9, 1, 2}));
+  });
+}
+
+TEST(Hand, APageIsCopiedInEveryLayer) {
+  ForEachRow<CopyPageOp>([&](const Kernel<CopyPageOp>& row) {
+    // Two layers of three pages with one row of two numbers.
+    Floats first = {0, 1, 2, 3, 4, 5}, second = {10, 11, 12, 13, 14, 15}, packed(4);
+    const std::vector<TensorView> layers = {View(first, {3, 1, 2}), View(second, {3, 1, 2})};
+    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(packed));
+    RunRow(row, {.layers = layers, .from = 2, .to = 0});
+    EXPECT_EQ(first, (Floats{4, 5, 2, 3, 4, 5}));
+    EXPECT_EQ(second, (Floats{14, 15, 12, 13, 14, 15}));
+    RunRow(row, {.layers = layers, .from = 1, .packed = bytes});
+    EXPECT_EQ(packed, (Floats{2, 3, 12, 13}));
+    RunRow(row, {.layers = layers, .to = 2, .packed = bytes});
+    EXPECT_EQ(first, (Floats{4, 5, 2, 3, 2, 3}));
+    EXPECT_EQ(second, (Floats{14, 15, 12, 13, 12, 13}));
+  });
+}
+
 TEST(Hand, CastCopiesAndRepeats) {
   ForEachRow<CastOp>([&](const Kernel<CastOp>& row) {
     Floats x = {1, 2, 3, 4};

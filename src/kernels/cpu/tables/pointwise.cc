@@ -90,6 +90,11 @@ constexpr Kernel<NormRopeAppendOp> kNormRopeAppend[] = {
     General<NormRopeAppendOp, kAvx512Target, NormRopeAppend>("avx512.norm_rope_append",
                                                              x86::kAvx512),
 };
+constexpr Kernel<FiniteRowsOp> kFiniteRows[] = {
+    Reference<FiniteRowsOp>("ref.finite_rows", ref::FiniteRows)};
+constexpr Kernel<PackDraftsOp> kPackDrafts[] = {
+    Reference<PackDraftsOp>("ref.pack_drafts", ref::PackDrafts)};
+constexpr Kernel<CopyPageOp> kCopyPage[] = {Reference<CopyPageOp>("ref.copy_page", ref::CopyPage)};
 constexpr Kernel<GatherPagesOp> kGatherPages[] = {
     Reference<GatherPagesOp>("ref.gather_pages", ref::GatherPages),
     General<GatherPagesOp, kAvx2Target, GatherPages>("avx2.gather_pages", x86::kAvx2),
@@ -182,6 +187,18 @@ std::span<const Kernel<AppendOp>> Kernels<AppendOp>() {
 template <>
 std::span<const Kernel<NormRopeAppendOp>> Kernels<NormRopeAppendOp>() {
   return kNormRopeAppend;
+}
+template <>
+std::span<const Kernel<FiniteRowsOp>> Kernels<FiniteRowsOp>() {
+  return kFiniteRows;
+}
+template <>
+std::span<const Kernel<PackDraftsOp>> Kernels<PackDraftsOp>() {
+  return kPackDrafts;
+}
+template <>
+std::span<const Kernel<CopyPageOp>> Kernels<CopyPageOp>() {
+  return kCopyPage;
 }
 template <>
 std::span<const Kernel<GatherPagesOp>> Kernels<GatherPagesOp>() {

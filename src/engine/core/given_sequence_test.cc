@@ -1,4 +1,4 @@
-#include "src/engine/step/given_sequence.h"
+#include "src/engine/core/given_sequence.h"
 
 #include <climits>
 

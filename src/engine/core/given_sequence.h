@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "src/engine/group/leader.h"
 #include "src/engine/settings.h"
 #include "src/engine/step/runner.h"
 
@@ -17,15 +16,14 @@ namespace latte {
 class GivenSequence {
  public:
   // `settings`: of ResolveOptionsForOne, for the longest sequence. A step computes max_batch_tokens tokens.
-  // Model and machine must outlive it. `followers`: of the leader of a group of ranks, whose model is a
-  // SharedModel. Errors: kExhausted when the cache does not fit; kUnavailable for a lost rank, as in all
-  // functions.
+  // Model and machine must outlive it. `followers`: of the leader of a group of ranks.
+  // Errors: kExhausted when the cache does not fit; kUnavailable for a lost rank, as in all functions.
   [[nodiscard]] static Result<std::unique_ptr<GivenSequence>> Create(
       const Model& model, const Machine& machine, const Settings& settings,
-      Followers* followers = nullptr);
+      StepAnnouncer* followers = nullptr);
 
-  // Receives logits [M, vocab] of the tokens at [first, first + M) of the sequence; its error ends
-  // the call.
+  // Receives logits [M, vocab] of the tokens at [first, first + M) of the sequence, in order; its error
+  // ends the call.
   using LogitsSink = std::function<Status(int64_t first, const TensorView& logits)>;
 
   // Appends `tokens` as a prompt, by the path that the settings choose for it.
@@ -44,17 +42,18 @@ class GivenSequence {
 
  private:
   GivenSequence(const Model& model, const Machine& machine, const Settings& settings,
-                LatentCache cache);
+                LatentCache cache, StepAnnouncer* followers);
   Status Append(std::span<const int32_t> tokens, MlaPath path, const LogitsSink& sink);
   Status Compute(std::span<const int32_t> chunk, MlaPath path, const LogitsSink& sink);
   Status CheckTokens(std::span<const int32_t> tokens) const;
-  Status CheckRange(const TensorView& computed);
+  Status CheckRange(std::span<const int32_t> finite, int64_t first) const;
 
   const Model& model_;
   Settings settings_;
   ThreadPool threads_;
   LatentCache cache_;
   Workspace workspace_;
+  Step step_;
   Runner runner_;
   std::vector<int32_t> pages_;  // all of the cache
   int64_t length_ = 0;

@@ -2,10 +2,6 @@
 // such or as a NaN.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <optional>
-#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -13,12 +9,6 @@
 #include "latte/status.h"
 
 namespace latte {
-
-// The index of the first value that is not finite.
-inline std::optional<int64_t> FirstNotFinite(std::span<const float> h) {
-  const auto bad = std::find_if(h.begin(), h.end(), [](float x) { return !std::isfinite(x); });
-  return bad == h.end() ? std::nullopt : std::optional<int64_t>(bad - h.begin());
-}
 
 // `whose` says whose values they are.
 inline tl::unexpected<Error> F16Overflow(std::string_view whose) {

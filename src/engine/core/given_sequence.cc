@@ -1,37 +1,45 @@
-#include "src/engine/step/given_sequence.h"
+#include "src/engine/core/given_sequence.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
 
-#include "src/engine/step/f16_overflow.h"
+#include "src/base/limits/out_of_memory.h"
+#include "src/engine/core/f16_overflow.h"
+#include "src/engine/step/lost_ranks.h"
+#include "src/engine/step/step_settings.h"
 
 namespace latte {
 
 Result<std::unique_ptr<GivenSequence>> GivenSequence::Create(const Model& model,
                                                              const Machine& machine,
                                                              const Settings& settings,
-                                                             Followers* followers) {
+                                                             StepAnnouncer* followers) {
   if (followers != nullptr)
     LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { followers->Start(settings); }));
   LATTE_ASSIGN_OR_RETURN(LatentCache cache,
                          LatentCache::Create(settings.cache_spec, settings.pages, model.device()));
-  return std::unique_ptr<GivenSequence>(
-      new GivenSequence(model, machine, settings, std::move(cache)));
+  return CatchExhaustion([&]() -> Result<std::unique_ptr<GivenSequence>> {
+    return std::unique_ptr<GivenSequence>(
+        new GivenSequence(model, machine, settings, std::move(cache), followers));
+  });
 }
 
 GivenSequence::GivenSequence(const Model& model, const Machine& machine, const Settings& settings,
-                             LatentCache cache)
+                             LatentCache cache, StepAnnouncer* followers)
     : model_(model),
       settings_(settings),
       threads_(settings.options.threads),
       cache_(std::move(cache)),
       workspace_(model.device()),
-      runner_(model, cache_, workspace_, Exec{&threads_, &machine},
-              RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
-                            settings.options.int8_activations, settings.sparse_from,
-                            settings.expert_exchange}),
+      step_(CapacityOf(settings, followers)),
+      runner_({.model = &model,
+               .cache = &cache_,
+               .workspace = &workspace_,
+               .exec = {.threads = &threads_, .machine = &machine},
+               .announcer = followers},
+              OptionsOfRunner(settings), step_.capacity()),
       pages_(static_cast<size_t>(settings.pages)) {
   std::iota(pages_.begin(), pages_.end(), 0);
 }
@@ -50,12 +58,11 @@ Status GivenSequence::CheckTokens(std::span<const int32_t> tokens) const {
   return {};
 }
 
-Status GivenSequence::CheckRange(const TensorView& computed) {
+Status GivenSequence::CheckRange(std::span<const int32_t> finite, int64_t first) const {
   if (settings_.dtype != DType::kF16) return {};
-  const TensorView h = runner_.ToHost(computed);
-  const auto bad = FirstNotFinite({h.Ptr<float>(), static_cast<size_t>(h.elements())});
-  if (!bad) return {};
-  return F16Overflow(fmt::format("token {}", length_ + *bad / h.shape[1]));
+  const auto bad = std::ranges::find(finite, 0);
+  if (bad == finite.end()) return {};
+  return F16Overflow(fmt::format("token {}", first + (bad - finite.begin())));
 }
 
 Status GivenSequence::AppendPrompt(std::span<const int32_t> tokens, const LogitsSink& sink) {
@@ -83,12 +90,23 @@ Status GivenSequence::Append(std::span<const int32_t> tokens, MlaPath path,
 
 Status GivenSequence::Compute(std::span<const int32_t> chunk, MlaPath path,
                               const LogitsSink& sink) {
-  const auto step = SequenceChunk::Of(chunk, length_, path, pages_);
-  const TensorView h = runner_.Forward({&step, 1});
-  LATTE_RETURN_IF_ERROR(CheckRange(h));
-  const int64_t first = length_;
+  std::vector<int64_t> rows(chunk.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  step_.Clear();
+  step_.AddChunk(SequenceChunk::Of(chunk, length_, path, pages_), settings_.sparse_from);
+  step_.AddLogits(rows);
+  runner_.Run(step_);
+  int64_t first = length_;
   length_ += static_cast<int64_t>(chunk.size());
-  return sink(first, runner_.Logits(h));
+  Status out;
+  // Also after an error: other ranks compute all blocks.
+  for (int64_t i = 0; i < step_.logit_blocks(); ++i) {
+    const StepLogits block = runner_.NextLogits();
+    if (out) out = CheckRange(block.finite, first);
+    if (out) out = sink(first, block.logits);
+    first += block.logits.shape[0];
+  }
+  return out;
 }
 
 }  // namespace latte

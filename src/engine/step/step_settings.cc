@@ -1,0 +1,56 @@
+#include "src/engine/step/step_settings.h"
+
+#include <algorithm>
+
+#include "src/base/math.h"
+
+namespace latte {
+namespace {
+
+// Rows that a sequence owes to the drafting layers: the rows of a page, which are written when it is full, and
+// rows whose tokens are not known yet.
+int64_t OwedRows(const Settings& settings) {
+  constexpr int64_t kDraftingLayers = 16;  // more than any model has
+  return settings.options.page_tokens + kMostDrafts + kDraftingLayers;
+}
+
+}  // namespace
+
+int64_t DraftRowsPerStep(const Settings& settings) {
+  return kDraftRowsAtOnce + settings.options.max_batch_tokens + OwedRows(settings);
+}
+
+RunnerOptions OptionsOfRunner(const Settings& settings) {
+  RunnerOptions out{settings.dtype, settings.options.prefill_workspace_tokens,
+                    settings.options.int8_activations, settings.sparse_from,
+                    settings.expert_exchange};
+  if (settings.drafts_by_mtp)
+    out.kept_rows =
+        settings.options.max_batch_tokens + settings.options.max_sequences * OwedRows(settings);
+  return out;
+}
+
+StepCapacity CapacityOf(const Settings& settings, int64_t groups) {
+  const EngineOptions& o = settings.options;
+  StepCapacity out;
+  out.tokens = o.max_batch_tokens;
+  // A draft of every sequence runs over the rows that it owes.
+  if (settings.drafts_by_mtp)
+    out.tokens = std::max(DraftRowsPerStep(settings), o.max_sequences * OwedRows(settings));
+  // Drafts are computed beyond the longest sequence.
+  const int64_t pages = CeilDiv(o.max_tokens + OwedRows(settings), o.page_tokens);
+  out.pages = o.max_sequences * std::min(pages, std::max<int64_t>(settings.pages, 1));
+  out.chunks = 2 * o.max_sequences;  // tokens on the sparse path are a chunk of their own
+  out.copies = 4 * o.max_sequences;
+  // Of every token for the logprobs of a prompt, and again for the tokens after it.
+  out.logit_rows = 2 * out.tokens + o.max_sequences;
+  out.groups = groups;
+  out.page_tokens = o.page_tokens;
+  return out;
+}
+
+StepCapacity CapacityOf(const Settings& settings, const StepAnnouncer* followers) {
+  return CapacityOf(settings, followers == nullptr ? 1 : followers->comms().groups);
+}
+
+}  // namespace latte

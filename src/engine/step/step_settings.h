@@ -1,0 +1,20 @@
+// A runner and its steps for the settings of an engine: the same on all ranks.
+#pragma once
+
+#include "src/engine/settings.h"
+#include "src/engine/step/runner.h"
+
+namespace latte {
+
+RunnerOptions OptionsOfRunner(const Settings& settings);
+
+// The largest step of an engine, of any kind. groups: of ranks, as `followers` has them.
+StepCapacity CapacityOf(const Settings& settings, int64_t groups = 1);
+StepCapacity CapacityOf(const Settings& settings, const StepAnnouncer* followers);
+
+// Rows of drafting layers that are written by one step, roughly: as many as a step has tokens.
+inline constexpr int64_t kDraftRowsAtOnce = 512;
+// The most of them.
+int64_t DraftRowsPerStep(const Settings& settings);
+
+}  // namespace latte
