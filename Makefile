@@ -10,6 +10,8 @@ RESULTS ?= results.jsonl
 PREFIX ?= /usr/local
 SOAK_SECONDS ?= 300
 DEVELOPER ?= OFF
+# One more than processors, because many tests wait.
+TESTS_AT_ONCE = $(shell expr 1 + $$(nproc))
 BUILD := build/release
 LATTE := $(BUILD)/latte
 INSTALL := @tools/install_packages.sh
@@ -51,7 +53,7 @@ tests:
 	@cmake --build --preset release
 
 test: tests  ## build and run every test that needs no GPU; only packages and xgrammar come over the network
-	ctest --preset release -j 2
+	ctest --preset release -j $(TESTS_AT_ONCE)
 
 page-test: tests  ## the web page of latte serve in Chromium, which it installs (130 MB)
 	$(INSTALL) browser

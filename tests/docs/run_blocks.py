@@ -81,12 +81,12 @@ furnished_clone() {  # furnished_clone FOLDER: a clean clone with the built bina
 stop_server() {
   [ -z "${server-}" ] || { kill "$server"; wait "$server" || true; server=; }
 }
-serve() {  # serve ARGUMENTS…: returns once the server answers
+serve() {  # serve ARGUMENTS…: returns once the model is loaded
   stop_server
   scheme=http; case " $* " in *" --ssl-certfile "*) scheme=https;; esac
   LATTE_PORT=$PORT latte serve "$@" >"$SCRATCH/server.log" 2>&1 & server=$!
   for _ in $(seq 600); do
-    curl -sfk "$scheme://127.0.0.1:$PORT/health" >/dev/null && return 0
+    curl -sfk "$scheme://127.0.0.1:$PORT/ready" >/dev/null && return 0
     kill -0 "$server" 2>/dev/null || break
     sleep 0.1
   done

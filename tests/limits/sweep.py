@@ -120,9 +120,9 @@ class Sweep:
         return high
 
     def needed(self, name, command, least):
-        """The least address space, to 1 MiB, with which the command succeeds."""
+        """The least address space, to 1 MiB or in a short sweep to 16, with which the command succeeds."""
         low, high = least, PLENTY
-        while high - low > MIB:
+        while high - low > (MIB if self.long else 16 * MIB):
             middle = (low + high) // 2
             done = self.run(name, command, {resource.RLIMIT_AS: middle})
             if done is None:
