@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMark = ".latte-";  // between file name and process id
+constexpr std::string_view kMark = ".latte-";  // between file name and thread id
 constexpr std::string_view kEnd = ".tmp";
 constexpr size_t kHead = size_t{1} << 20;  // bytes that FileKind::holds gets
 
@@ -160,11 +160,12 @@ Result<OutputFile> OutputFile::CreateOwn(const std::string& path) {
 Status OutputFile::OpenTemp(unsigned mode) {
   // Between the two calls another run may take the file for a leftover, lock and remove it.
   constexpr int kTries = 10;
-  const std::string temp = fmt::format("{}{}{}{}", target_, kMark, getpid(), kEnd);
+  // Two threads may write one target at once: engines that share a folder of prefixes.
+  const std::string temp = fmt::format("{}{}{}{}", target_, kMark, gettid(), kEnd);
   for (int i = 0; i < kTries; ++i) {
     const int fd = open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0 && errno == EEXIST && i == 0) {
-      RemoveAbandoned(temp);  // of an ended process with the same id
+      RemoveAbandoned(temp);  // of an ended thread with the same id
       continue;
     }
     if (fd < 0) return errno == EEXIST ? WriteError(temp, errno) : Failure(errno);

@@ -29,7 +29,7 @@ void RemoveAbandoned(const std::string& path);
 
 class OutputFile {
  public:
-  // Creates the temporary file "PATH.latte-PID.tmp" in the folder of the file that links lead to,
+  // Creates the temporary file "PATH.latte-TID.tmp" in the folder of the file that links lead to,
   // after removing leftovers of earlier runs. Errors: as MayReplace; kUnavailable.
   [[nodiscard]] static Result<OutputFile> Create(const std::string& path, const FileKind& kind);
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -128,7 +129,7 @@ TEST_F(OutputFileTest, LeftoversOfRunsThatEndedGoAndNothingElse) {
 }
 
 TEST_F(OutputFileTest, ALeftoverOfThisProcessNumberIsNoHindrance) {
-  Put(path_ + ".latte-" + std::to_string(getpid()) + ".tmp", "half");
+  Put(path_ + ".latte-" + std::to_string(gettid()) + ".tmp", "half");
   ASSERT_TRUE(Save(path_, "poem"));
   ASSERT_TRUE(WriteFile(path_, {}));
   EXPECT_EQ(Names(), std::vector<std::string>{"out"});
@@ -150,6 +151,23 @@ TEST_F(OutputFileTest, DevicesAndDescriptorsAreWrittenTo) {
   EXPECT_EQ(read(ends[0], text, sizeof(text)), 4);
   close(ends[0]);
   close(ends[1]);
+}
+
+// As engines of one process do that share a folder of prefixes.
+TEST_F(OutputFileTest, ThreadsWriteTheSameFileAtOnce) {
+  const std::vector<std::byte> bytes(1 << 16, std::byte{'x'});
+  std::vector<std::thread> writers;
+  std::vector<std::string> errors(4);
+  for (std::string& error : errors)
+    writers.emplace_back([&] {
+      for (int i = 0; i < 200 && error.empty(); ++i)
+        if (const Status written = WriteFile(path_, bytes); !written)
+          error = written.error().message;
+    });
+  for (std::thread& writer : writers) writer.join();
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+  EXPECT_EQ(fs::file_size(path_), bytes.size());
+  EXPECT_EQ(std::distance(fs::directory_iterator(fs::path(path_).parent_path()), {}), 1);
 }
 
 }  // namespace
