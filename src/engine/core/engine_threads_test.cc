@@ -186,6 +186,11 @@ TEST(EngineThreadsTest, EventsThatComeBeforeTheIdAreKnownByTheirUserData) {
       known.open.insert(r.user_data);
     }
     const auto id = run->core().Submit(r);
+    // The first request's events certainly come before its id is known here.
+    for (bool waits = i == 1; waits; std::this_thread::sleep_for(milliseconds(1))) {
+      const std::lock_guard lock(known.mutex);
+      waits = known.early == 0;
+    }
     ASSERT_TRUE(id);
     // A slow submitter: the engine is not.
     if (i % 10 == 0) std::this_thread::sleep_for(milliseconds(5));
