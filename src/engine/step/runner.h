@@ -139,7 +139,7 @@ class Runner {
   std::unique_ptr<Selections> selections_ = std::make_unique<Selections>();
   std::vector<SequenceChunk> chunks_;
   std::vector<TensorView> page_layers_;  // of a stream
-  const Step* step_ = nullptr;           // whose logits are asked for; null: none
+  const Step* step_ = nullptr;           // whose logits are still to be computed; null: none
   int64_t next_block_ = 0;
   int64_t hidden_rows_ = 0;
   int64_t draft_rows_ = 0;

@@ -24,7 +24,7 @@ struct HttpClientOptions {
   // PEM file with the certificates to trust, for https:// only; empty: of SSL_CERT_FILE, SSL_CERT_DIR
   // and CURL_CA_BUNDLE, else the system's.
   std::string ca_file = "";
-  // http targets are asked for through it by their whole address, https targets by CONNECT.
+  // A request for an http target names its whole address; an https target is reached by CONNECT.
   std::optional<HttpProxy> proxy = std::nullopt;
   // 0: no limit.
   std::chrono::milliseconds connect_timeout{10'000};  // name, connection, proxy and TLS handshake

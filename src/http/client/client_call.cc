@@ -32,7 +32,7 @@ bool CanBeSent(const HttpRequest& request) {
          });
 }
 
-// `proxy`: one that is asked for the target by its whole address, or nullptr.
+// `proxy`: one that gets requests with the whole address of the target, or nullptr.
 std::string RequestText(const HttpRequest& request, const HttpUrl& url, const HttpProxy* proxy) {
   std::string out = fmt::format("{} {}{}{}{} HTTP/1.1\r\nHost: {}\r\n", request.method,
                                 proxy != nullptr ? url.Origin() : "", request.path,
