@@ -36,7 +36,7 @@ grammar:  ## build/release/latte with xgrammar, which it fetches (PyPI): answers
 	tools/get_xgrammar.sh $(XGRAMMAR)
 	@$(MAKE) --no-print-directory build
 
-run: MINUTES = $(shell expr 1 + 11 / $$(nproc))
+run: MINUTES = $(shell expr 1 + 20 / $$(nproc))
 run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=… ARGS=…
 	@test -x $(LATTE) || printf '%s\n' "Latte: first the Debian packages that it needs, where they are missing;" \
 	  "then the compiler, for about $(MINUTES) minutes on the $$(nproc) processors of this machine, once;" \
