@@ -1,6 +1,22 @@
 """How tests start ranks, and whether that works on this machine."""
+import atexit
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
+
+
+def own_session_directory():
+    """Open MPI keeps files in one directory per host and user and removes it when it is empty. An mpirun that starts while another
+    one ends can fail on it, so each test has its own."""
+    directory = tempfile.mkdtemp(prefix="ranks")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    os.environ["OMPI_MCA_orte_tmpdir_base"] = directory
+    os.environ["PRTE_MCA_prte_tmpdir_base"] = directory
+
+
+own_session_directory()
 
 
 def command(mpirun, count, *words):
