@@ -41,7 +41,9 @@ Result<std::unique_ptr<Engine>> StartRanksOf(const EngineOptions& options, const
       [&](const FrontAddress& front) -> Result<std::unique_ptr<RankProcesses>> {
     auto started = ChildProcesses::Start(RankCommand(ranks),
                                          {fmt::format("{}={}", kControlVariable, front.address),
-                                          fmt::format("{}={}", kSecret, front.secret)});
+                                          fmt::format("{}={}", kSecret, front.secret)},
+                                         front.inherited);
+    if (!started && ranks == 1) return tl::unexpected(started.error());
     if (!started) return tl::unexpected(NoLauncher(ranks, started.error().message));
     return std::move(*started);
   };
@@ -54,12 +56,14 @@ Result<std::unique_ptr<Engine>> StartRanksOf(const EngineOptions& options, const
 Result<std::unique_ptr<FrontLink>> JoinFront(RankGroup* group) {
   const char* const address = std::getenv(kControlVariable);
   const char* const secret = std::getenv(kSecret);
-  if (group == nullptr || address == nullptr || secret == nullptr) return nullptr;
-  const Communicator& world = group->world();
-  LATTE_ASSIGN_OR_RETURN(std::unique_ptr<FrontLink> link,
-                         FrontLink::Join({address, secret, WordsDigest(world.size())}, world.rank(),
-                                         world.size(), EndAtOnce));
-  group->OnLoadError([at = link.get()](const Error& error) { at->Fail(error); });
+  if (address == nullptr || secret == nullptr) return nullptr;
+  const int rank = group == nullptr ? 0 : group->world().rank();
+  const int ranks = group == nullptr ? 1 : group->world().size();
+  LATTE_ASSIGN_OR_RETURN(
+      std::unique_ptr<FrontLink> link,
+      FrontLink::Join({address, secret, WordsDigest(ranks)}, rank, ranks, EndAtOnce));
+  if (group != nullptr)
+    group->OnLoadError([at = link.get()](const Error& error) { at->Fail(error); });
   return link;
 }
 

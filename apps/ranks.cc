@@ -56,8 +56,10 @@ int64_t LocalRanks(int64_t all) {
 
 }  // namespace
 
+bool StartedByServer() { return std::getenv(kControlVariable) != nullptr; }
+
 bool PrintsNotes() {
-  if (std::getenv(kControlVariable) != nullptr) return false;
+  if (StartedByServer()) return false;
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
     if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
   return true;
@@ -66,7 +68,8 @@ bool PrintsNotes() {
 int64_t RankCount(const EngineOptions& options) { return std::max(options.tp, options.dp); }
 
 std::vector<std::string> RankCommand(int64_t ranks) {
-  std::vector<std::string> words = MpirunWords(ranks, geteuid() == 0);
+  std::vector<std::string> words;
+  if (ranks > 1) words = MpirunWords(ranks, geteuid() == 0);
   words.push_back(OwnPath());
   const std::vector<std::string> own = OwnWords();
   words.insert(words.end(), own.begin() + 1, own.end());

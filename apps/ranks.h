@@ -18,11 +18,14 @@ inline constexpr const char* kControlVariable = "LATTE_CONTROL";
 // The number of processes.
 int64_t RankCount(const EngineOptions& options);
 
+// Whether a server has started this process, as a rank or as its engine.
+bool StartedByServer();
+
 // Whether this process prints notes on its command line: of several ranks, only rank 0 does, and none where a
 // server, which has printed them, has started the ranks.
 bool PrintsNotes();
 
-// The command that starts so many ranks: mpirun, and this process's own words.
+// The command that starts so many ranks: mpirun, and this process's own words; for one, these alone.
 std::vector<std::string> RankCommand(int64_t ranks);
 
 // What to do where mpirun cannot be run, which is `why`.

@@ -1,5 +1,6 @@
 // latte serve: the OpenAI API over HTTP.
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -135,7 +136,7 @@ Status ServeHere(const Chosen& chosen, const ModelFiles& files, RankGroup* ranks
   return StartServer(std::move(parts), chosen, files);
 }
 
-// The server, whose engine are the ranks that it starts.
+// The server, whose engine are the ranks, or the one process, that it starts.
 Status ServeRanks(const Chosen& chosen, const ModelFiles& files) {
   std::stop_source stop;
   ServeParts parts{.options = chosen.serve, .version = LATTE_VERSION, .say = TellLine};
@@ -147,13 +148,16 @@ Status ServeRanks(const Chosen& chosen, const ModelFiles& files) {
   return StartServer(std::move(parts), chosen, files);
 }
 
-// A rank of such a server. Its error is told to the front, too.
+// A rank of such a server, or its engine alone. Its error is told to the front, too.
 Status ServeFront(FrontLink& front, const Chosen& chosen, const ModelFiles& files,
-                  RankGroup& ranks) {
+                  RankGroup* ranks) {
+  // A supervisor may signal both processes. The front lets requests finish, then it ends this one.
+  if (ranks == nullptr)
+    for (const int end : {SIGTERM, SIGINT}) std::signal(end, SIG_IGN);
   const auto serve = [&]() -> Status {
-    if (!ranks.leads()) return FollowLeader(ranks);
+    if (ranks != nullptr && !ranks->leads()) return FollowLeader(*ranks);
     LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                           MakeEngine(chosen.engine, files, &ranks));
+                           MakeEngine(chosen.engine, files, ranks));
     return front.Serve(*engine);
   };
   const Status done = serve();
@@ -211,19 +215,34 @@ void DrawSeedIfNone(Chosen* chosen) {
         chosen->serve.seed));
 }
 
+// Whether this process is to be a front, which starts its engine.
+bool StartsEngine(const Chosen& chosen) {
+  const bool apart = chosen.serve.isolate || RankCount(chosen.engine) > 1;
+  return apart && !StartedByMpi() && !StartedByServer();
+}
+
+// Ranks that were started by hand have no front.
+Status CheckIsolation(const Chosen& chosen) {
+  if (!chosen.serve.isolate || !StartedByMpi() || StartedByServer()) return {};
+  return Fail(Code::kUnsupported,
+              "--isolate: expected a server that starts its engine, found one that mpirun or srun "
+              "has started; start latte serve itself, with --tp or --dp if there are to be ranks");
+}
+
 Status ServeCommand(const ServeFlags& flags) {
   if (flags.json && !flags.dry_run)
     return InvalidArgument("--json: expected --dry-run with it, found none");
   LATTE_ASSIGN_OR_RETURN(const ConfigFile file, flags.config.Load());
   LATTE_ASSIGN_OR_RETURN(Chosen chosen, Choose(flags, file));
   if (flags.print_config) return PrintConfig(flags, file, chosen);
-  LATTE_RETURN_IF_ERROR(CheckSecrets(chosen.serve));
+  LATTE_RETURN_IF_ERROR(CheckIsolation(chosen));
+  if (!StartedByServer()) LATTE_RETURN_IF_ERROR(CheckSecrets(chosen.serve));
   LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(chosen.engine.model));
   if (!flags.dry_run) DrawSeedIfNone(&chosen);
   const Result<MemoryPlan> plan = PlanEngine(chosen.engine, files);
   if (flags.dry_run) return DryRun(plan, flags.json);
   if (!plan) return tl::unexpected(plan.error());
-  if (RankCount(chosen.engine) > 1 && !StartedByMpi()) {
+  if (StartsEngine(chosen)) {
     SayPlan(*plan, chosen, files);
     return ServeRanks(chosen, files);
   }
@@ -233,7 +252,7 @@ Status ServeCommand(const ServeFlags& flags) {
   if (front == nullptr && ranks && !ranks->leads()) return FollowLeader(*ranks);
   if (front == nullptr) SayPlan(*plan, chosen, files);
   chosen.engine.cache_bytes = plan->cache_bytes();
-  if (front != nullptr) return ServeFront(*front, chosen, files, *ranks);
+  if (front != nullptr) return ServeFront(*front, chosen, files, ranks.get());
   return ServeHere(chosen, files, ranks.get());
 }
 

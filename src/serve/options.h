@@ -46,6 +46,7 @@ struct ServeOptions {
   double stall_timeout = 30;
   double drain_timeout = 60;
   double step_timeout = 300;  // the watchdog's; 0: none
+  bool isolate = false;       // the engine is a separate process
   int workers = 2;            // threads that parse requests and apply templates
   int64_t max_parsing = 512;  // requests that wait for them
   // Log
@@ -239,9 +240,13 @@ void ServeOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.drain_timeout; });
   visit(
       Field{.name = "step_timeout",
-            .help = "seconds after which a step counts as stuck and the server ends; 0: never",
+            .help = "seconds after which a step counts as stuck and the engine ends; 0: never",
             .range = {0, 86400}},
       [](auto& o) -> auto& { return o.step_timeout; });
+  visit(
+      Field{.name = "isolate",
+            .help = "run the engine in a separate process, and start it again if it dies"},
+      [](auto& o) -> auto& { return o.isolate; });
   visit(
       Field{.name = "workers",
             .help = "threads that parse requests and apply chat templates",

@@ -24,7 +24,7 @@ std::chrono::milliseconds Restarts::Failed(Clock::time_point now, const EngineSt
   ++count_;
   const bool lasted = ready_since_ != Clock::time_point::max() && now - ready_since_ >= kLongest;
   ready_since_ = Clock::time_point::max();
-  if (lasted) doublings_ = 0;
+  if (lasted || last.generated_tokens > 0) doublings_ = 0;
   const auto delay = std::min(kLongest, kFirst * (1 << doublings_));
   doublings_ = std::min(doublings_ + 1, kMostDoublings);
   return delay;

@@ -24,6 +24,17 @@ TEST(Restarts, EachWaitsTwiceAsLongUntilAnEngineLasts) {
   EXPECT_EQ(restarts.count(), 10);
 }
 
+TEST(Restarts, AnEngineThatGaveATokenIsFollowedSoon) {
+  Restarts restarts;
+  const Restarts::Clock::time_point now(seconds(1000));
+  for (const int64_t delay : {1, 2, 4}) EXPECT_EQ(restarts.Failed(now, {}), seconds(delay));
+  for (int i = 0; i < 20; ++i) {
+    restarts.Ready(now);
+    EXPECT_EQ(restarts.Failed(now + seconds(2), {.generated_tokens = 1}), seconds(1));
+  }
+  EXPECT_EQ(restarts.Failed(now, {}), seconds(2));
+}
+
 TEST(Restarts, CountersGoOnAndTheStateIsThatOfTheEngine) {
   Restarts restarts;
   restarts.Failed({}, {.running = 5, .steps = 7, .generated_tokens = 10, .step_seconds = 0.5});

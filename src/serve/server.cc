@@ -196,12 +196,12 @@ void Server::SayReady() const {
     url = "http://localhost";
   }
   if (access_.has_keys()) flags += "-H 'Authorization: Bearer KEY' ";
-  parts_.say(
-      fmt::format("ready; try\n  curl {}{}/v1/{}completions -H 'Content-Type: "
-                  "application/json' \\\n    -d '{}'",
-                  flags, url, parts_.model->chat ? "chat/" : "",
-                  parts_.model->chat ? R"({"messages": [{"role": "user", "content": "Hello"}]})"
-                                     : R"({"prompt": "Once upon a time"})"));
+  parts_.say("ready; try");
+  parts_.say(fmt::format("  curl {}{}/v1/{}completions -H 'Content-Type: application/json' \\",
+                         flags, url, parts_.model->chat ? "chat/" : ""));
+  parts_.say(fmt::format(
+      "    -d '{}'", parts_.model->chat ? R"({"messages": [{"role": "user", "content": "Hello"}]})"
+                                        : R"({"prompt": "Once upon a time"})"));
   if (!is_unix) parts_.say("or open " + url + "/ in a browser");
 }
 

@@ -27,7 +27,7 @@ struct ServeParts {
   // Makes a call of `load` return soon, with an error; it may be called without one. Empty: a server that is
   // told to end while it loads leaves the process at once.
   std::function<void()> end_loading;
-  // Gets what a user should see when the server listens, and when it is ready: whole lines.
+  // Gets what a user should see when the server listens, and when it is ready: one line at a time.
   std::function<void(const std::string&)> say;
 };
 

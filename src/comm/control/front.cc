@@ -57,6 +57,7 @@ struct ControlFront::State {
   void ReadMember(int rank);
   void OnFrame(int rank, Frame frame);
   void AcceptAll();
+  void Greet(Socket socket);
   void SendWaiting();
   void Beat(Clock::time_point now);
   void Tell(int rank, FrameType type, std::string_view payload);
@@ -96,13 +97,28 @@ Result<std::unique_ptr<ControlFront>> ControlFront::Listen(const std::string& ad
                                                            const ControlOptions& options,
                                                            ControlEvents events) {
   LATTE_ASSIGN_OR_RETURN(Listener listener, ListenOn(address));
-  return CatchExhaustion([&]() -> Result<std::unique_ptr<ControlFront>> {
-    auto state =
-        std::make_unique<State>(std::move(listener), group, secret, options, std::move(events));
-    State& running = *state;
-    running.thread = std::thread([&running] { running.Run(); });
-    return std::unique_ptr<ControlFront>(new ControlFront(std::move(state)));
+  return CatchExhaustion([&] {
+    return Start(
+        std::make_unique<State>(std::move(listener), group, secret, options, std::move(events)));
   });
+}
+
+Result<std::unique_ptr<ControlFront>> ControlFront::Over(Socket connection,
+                                                         const GroupIdentity& group,
+                                                         const std::string& secret,
+                                                         const ControlOptions& options,
+                                                         ControlEvents events) {
+  return CatchExhaustion([&] {
+    auto state = std::make_unique<State>(Listener{}, group, secret, options, std::move(events));
+    state->Greet(std::move(connection));
+    return Start(std::move(state));
+  });
+}
+
+Result<std::unique_ptr<ControlFront>> ControlFront::Start(std::unique_ptr<State> state) {
+  State& running = *state;
+  running.thread = std::thread([&running] { running.Run(); });
+  return std::unique_ptr<ControlFront>(new ControlFront(std::move(state)));
 }
 
 ControlFront::ControlFront(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -262,19 +278,22 @@ void ControlFront::State::OnFrame(int rank, Frame frame) {
 }
 
 void ControlFront::State::AcceptAll() {
-  for (;;) {
+  while (listener.socket.fd() >= 0) {
     Socket socket = Accept(listener.socket);
     if (socket.fd() < 0) {
       may_accept = errno != EMFILE && errno != ENFILE;  // or the listener stays readable
       return;
     }
     if (strangers.size() == kMostStrangers) strangers.erase(strangers.begin());
-    Stranger stranger{Connection(std::move(socket), kMostHandshakeBytes),
-                      std::make_unique<FrontHandshake>(group, secret)};
-    if (stranger.connection.SendBytes(stranger.handshake->hello(), options.most_waiting)) {
-      strangers.push_back(std::move(stranger));
-    }
+    Greet(std::move(socket));
   }
+}
+
+void ControlFront::State::Greet(Socket socket) {
+  Stranger stranger{Connection(std::move(socket), kMostHandshakeBytes),
+                    std::make_unique<FrontHandshake>(group, secret)};
+  if (stranger.connection.SendBytes(stranger.handshake->hello(), options.most_waiting))
+    strangers.push_back(std::move(stranger));
 }
 
 void ControlFront::State::SendWaiting() {

@@ -42,10 +42,16 @@ class ControlFront {
                                                       const std::string& secret,
                                                       const ControlOptions& options,
                                                       ControlEvents events);
+  // The same over one connection, which is one end of a socket pair: the member of a group of one has
+  // the other. It may join as late as options.handshake says.
+  static Result<std::unique_ptr<ControlFront>> Over(Socket connection, const GroupIdentity& group,
+                                                    const std::string& secret,
+                                                    const ControlOptions& options,
+                                                    ControlEvents events);
   // Leaves: ranks are told that this is no loss.
   ~ControlFront();
 
-  const std::string& address() const;
+  const std::string& address() const;  // empty after Over
 
   // Returns when all ranks have joined. Errors: kUnavailable, they have not within the deadline, or
   // one was lost; the message names those that are missing.
@@ -60,6 +66,7 @@ class ControlFront {
 
  private:
   struct State;
+  static Result<std::unique_ptr<ControlFront>> Start(std::unique_ptr<State> state);
   explicit ControlFront(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

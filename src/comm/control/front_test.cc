@@ -398,5 +398,65 @@ TEST(Control, AddressesAreChecked) {
             "cannot connect to the control address 127.0.0.1:1: Connection refused");
 }
 
+struct Pair {
+  explicit Pair(const ControlOptions& options = {}) {
+    SocketPair pair = Value(MakeSocketPair());
+    far = std::move(pair.far);
+    control = Value(
+        ControlFront::Over(std::move(pair.near), Group(1), kSecret, options, events.callbacks()));
+  }
+  std::unique_ptr<ControlRank> Join(Events& rank) {
+    const int fd = dup(far.fd());
+    far.Close();
+    return Value(ControlRank::Join("fd:" + std::to_string(fd), Group(1), 0, kSecret, {}, kLong,
+                                   rank.callbacks()));
+  }
+
+  Events events;
+  Socket far;
+  std::unique_ptr<ControlFront> control;
+};
+
+TEST(ControlPair, BytesGoBothWaysAndTheEndIsTold) {
+  Pair front;
+  Events events;
+  auto rank = front.Join(events);
+  EXPECT_TRUE(front.control->WaitForRanks(kLong));
+  EXPECT_EQ(front.control->address(), "");
+  front.control->Send(0, "there");
+  EXPECT_EQ(events.Data(1).front().second, "there");
+  rank->Send("and back");
+  EXPECT_EQ(front.events.Data(1).front().second, "and back");
+  rank.reset();
+  EXPECT_EQ(front.events.Left(1).front(), 0);
+}
+
+TEST(ControlPair, TheFrontsEndIsNoLoss) {
+  Pair front;
+  Events events;
+  const auto rank = front.Join(events);
+  front.control.reset();
+  EXPECT_EQ(events.Left(1).front(), RankLost::kUnknown);
+  EXPECT_EQ(events.losses(), 0U);
+}
+
+TEST(ControlPair, AMemberThatJoinsLateIsRefused) {
+  Pair front({.handshake = milliseconds(50)});
+  EXPECT_EQ(front.events.Refused(1).front(), "control connection: the request to join is late");
+}
+
+TEST(ControlPair, WhatIsNoSocketIsRefused) {
+  const int pipe_end = dup(STDERR_FILENO);
+  for (const std::string& text : {std::string("fd:"), std::string("fd:-1"), std::string("fd:3x"),
+                                  std::string("fd:1000000"), "fd:" + std::to_string(pipe_end)}) {
+    const auto socket = ConnectTo(text, kLong);
+    ASSERT_FALSE(socket) << text;
+    EXPECT_EQ(socket.error().message,
+              "control address " + text +
+                  ": expected the number of a socket that this process has inherited");
+  }
+  close(pipe_end);
+}
+
 }  // namespace
 }  // namespace latte::front_test

@@ -26,6 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kUnix = "unix:";
+constexpr std::string_view kInheritedPrefix = "fd:";
 constexpr int kBacklog = 64;
 constexpr std::chrono::milliseconds kRetry(50);
 
@@ -112,6 +113,21 @@ std::string BoundAddress(const Socket& socket, const std::string& asked) {
   return fmt::format("{}:{}", asked.substr(0, asked.rfind(':')), ntohs(port));
 }
 
+Result<Socket> InheritedSocket(const std::string& address) {
+  int fd = -1;
+  const char* const end = address.data() + address.size();
+  const auto [stop, error] = std::from_chars(address.data() + kInheritedPrefix.size(), end, fd);
+  struct stat info = {};
+  if (error != std::errc() || stop != end || fd < 0 || fstat(fd, &info) != 0 ||
+      !S_ISSOCK(info.st_mode))
+    return InvalidArgument(fmt::format(
+        "control address {}: expected the number of a socket that this process has inherited",
+        address));
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  return Socket(fd);
+}
+
 // Only sockets are removed: the path may be a file of the user by mistake.
 void RemoveOldSocket(const std::string& path) {
   struct stat info = {};
@@ -162,6 +178,7 @@ Result<Listener> ListenOn(const std::string& address) {
 }
 
 Result<Socket> ConnectTo(const std::string& address, std::chrono::milliseconds deadline) {
+  if (address.starts_with(kInheritedPrefix)) return InheritedSocket(address);
   LATTE_ASSIGN_OR_RETURN(const SocketAddress to, ParseAddress(address));
   const Clock::time_point end = Clock::now() + deadline;
   for (;;) {
@@ -177,6 +194,14 @@ Result<Socket> ConnectTo(const std::string& address, std::chrono::milliseconds d
     }
     std::this_thread::sleep_for(kRetry);
   }
+}
+
+Result<SocketPair> MakeSocketPair() {
+  int ends[2] = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+    return Fail(Code::kUnavailable,
+                fmt::format("cannot make a socket pair: {}", std::strerror(errno)));
+  return SocketPair{Socket(ends[0]), Socket(ends[1])};
 }
 
 Socket Accept(const Socket& listener) {

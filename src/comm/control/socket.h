@@ -39,9 +39,17 @@ struct Listener {
 };
 Result<Listener> ListenOn(const std::string& address);
 
-// Tries again until the deadline, as the front may start later than a rank.
+// address: as ListenOn, or "fd:3", an end of a socket pair that this process has inherited; it is
+// owned from now on. Tries again until the deadline, as the front may start later than a rank.
 // Errors: kInvalidArgument; kUnavailable.
 Result<Socket> ConnectTo(const std::string& address, std::chrono::milliseconds deadline);
+
+// Two connected sockets. Errors: kUnavailable.
+struct SocketPair {
+  Socket near;
+  Socket far;
+};
+Result<SocketPair> MakeSocketPair();
 
 // A connection that waits at the listener; without one, fd() is -1 and errno
 // says why.

@@ -84,7 +84,7 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
 }  // namespace
 
 Result<std::unique_ptr<ChildProcesses>> ChildProcesses::Start(
-    std::vector<std::string> words, const std::vector<std::string>& variables) {
+    std::vector<std::string> words, const std::vector<std::string>& variables, int inherited) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::vector<std::string> environment;
   for (char** one = environ; *one != nullptr; ++one) environment.emplace_back(*one);
@@ -94,7 +94,8 @@ Result<std::unique_ptr<ChildProcesses>> ChildProcesses::Start(
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
   // Or a rank could hold a listening socket of the server.
-  posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+  if (inherited >= 0) posix_spawn_file_actions_adddup2(&files, inherited, kInherited);
+  posix_spawn_file_actions_addclosefrom_np(&files, kInherited + (inherited >= 0 ? 1 : 0));
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);

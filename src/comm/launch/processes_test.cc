@@ -75,6 +75,19 @@ TEST(Processes, TheyGetVariablesNoInputAndNoOpenFiles) {
   close(ends[1]);
 }
 
+TEST(Processes, OneOpenFileIsGivenOn) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const auto shell =
+      ChildProcesses::Start({"sh", "-c", "set -- /proc/$$/fd/*; echo $# >&3"}, {}, ends[1]).value();
+  close(ends[1]);
+  std::string text(16, ' ');
+  const ssize_t size = read(ends[0], text.data(), text.size());
+  EXPECT_EQ(text.substr(0, static_cast<size_t>(std::max<ssize_t>(size, 0))), "5\n");
+  EXPECT_EQ(read(ends[0], text.data(), text.size()), 0) << "its end closes the pair";
+  close(ends[0]);
+}
+
 // As ranks are to mpirun: in process groups of their own, and one that is stopped.
 TEST(Processes, NoneIsLeft) {
   const testing_support::ScratchDir dir;

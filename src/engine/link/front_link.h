@@ -25,6 +25,7 @@ struct FrontAddress {
   std::string address;
   std::string secret;       // at least 16 bytes
   std::string config_hash;  // GroupIdentity::config_hash
+  int inherited = -1;       // ChildProcesses::Start; where the address is that of a socket pair
 };
 
 class FrontLink {

@@ -28,6 +28,8 @@ constexpr milliseconds kSettling(300);
 // Ranks end by themselves when one is lost, and their launcher does; a signal meanwhile would confuse it.
 constexpr milliseconds kAborting(2000);
 constexpr size_t kSecretBytes = 32;
+constexpr std::string_view kOnlyRank = "rank 0";
+constexpr std::string_view kAlone = "the engine's process";
 
 // A folder that only this user may enter, until it is destroyed.
 class PrivateFolder {
@@ -87,24 +89,58 @@ Result<std::unique_ptr<RemoteEngine>> RemoteEngine::Start(const RemoteOptions& o
 
 // Until all ranks have joined.
 Status RemoteEngine::Launch(const RankStarter& start, const std::stop_token& stop) {
+  FrontAddress address{.secret = Hex(RandomBytes(kSecretBytes)),
+                       .config_hash = options_.config_hash};
+  if (options_.ranks == 1) {
+    LATTE_RETURN_IF_ERROR(LaunchOne(std::move(address), start));
+    return AwaitJoined(stop);
+  }
   PrivateFolder folder;
   LATTE_RETURN_IF_ERROR(folder.Make());
-  const FrontAddress address{.address = fmt::format("unix:{}/front", folder.path()),
-                             .secret = Hex(RandomBytes(kSecretBytes)),
-                             .config_hash = options_.config_hash};
-  const GroupIdentity group{.world_size = static_cast<uint32_t>(options_.ranks),
-                            .epoch = 0,  // every start has an address and a secret of its own
-                            .config_hash = options_.config_hash};
-  ControlEvents events;
-  events.lost = [this](const RankLost& lost) { SetFailure(Code::kUnavailable, lost.what()); };
-  events.data = [this](int rank, const std::string& bytes) { OnMessage(rank, bytes); };
-  events.left = [this](int rank) {
-    SetFailure(Code::kUnavailable, fmt::format("rank {} has ended", rank));
-  };
-  LATTE_ASSIGN_OR_RETURN(front_, ControlFront::Listen(address.address, group, address.secret,
-                                                      options_.control, std::move(events)));
+  address.address = fmt::format("unix:{}/front", folder.path());
+  LATTE_ASSIGN_OR_RETURN(front_, ControlFront::Listen(address.address, Identity(), address.secret,
+                                                      options_.control, Events()));
   LATTE_ASSIGN_OR_RETURN(processes_, start(address));
   return AwaitJoined(stop);
+}
+
+Status RemoteEngine::LaunchOne(FrontAddress address, const RankStarter& start) {
+  LATTE_ASSIGN_OR_RETURN(SocketPair pair, MakeSocketPair());
+  ControlOptions control = options_.control;
+  control.handshake = options_.joining;  // the connection is there before the process
+  LATTE_ASSIGN_OR_RETURN(front_, ControlFront::Over(std::move(pair.near), Identity(),
+                                                    address.secret, control, Events()));
+  address.address = fmt::format("fd:{}", ChildProcesses::kInherited);
+  address.inherited = pair.far.fd();
+  LATTE_ASSIGN_OR_RETURN(processes_, start(address));
+  return {};
+}
+
+GroupIdentity RemoteEngine::Identity() const {
+  return {.world_size = static_cast<uint32_t>(options_.ranks),
+          .epoch = 0,  // every start has an address and a secret of its own
+          .config_hash = options_.config_hash};
+}
+
+ControlEvents RemoteEngine::Events() {
+  ControlEvents events;
+  events.lost = [this](const RankLost& lost) {
+    std::string why = lost.what();
+    if (options_.ranks == 1 && why.starts_with(kOnlyRank))
+      why.replace(0, kOnlyRank.size(), NameOf(0));
+    SetFailure(Code::kUnavailable, std::move(why));
+  };
+  events.data = [this](int rank, const std::string& bytes) { OnMessage(rank, bytes); };
+  events.left = [this](int rank) { SetFailure(Code::kUnavailable, NameOf(rank) + " has ended"); };
+  return events;
+}
+
+std::string RemoteEngine::NameOf(int rank) const {
+  return options_.ranks == 1 ? std::string(kAlone) : fmt::format("rank {}", rank);
+}
+
+std::string RemoteEngine::LauncherName() const {
+  return std::string(options_.ranks == 1 ? kAlone : "the launcher of the ranks");
 }
 
 Status RemoteEngine::AwaitJoined(const std::stop_token& stop) {
@@ -114,7 +150,9 @@ Status RemoteEngine::AwaitJoined(const std::stop_token& stop) {
     if (joined) return {};
     if (stop.stop_requested()) return Stopped();
     LATTE_RETURN_IF_ERROR(CheckRanks());
-    if (Clock::now() >= late) return joined;
+    if (Clock::now() < late) continue;
+    if (options_.ranks > 1) return joined;
+    return Fail(Code::kUnavailable, NameOf(0) + " did not join before the deadline");
   }
 }
 
@@ -204,8 +242,8 @@ Status RemoteEngine::CheckRanks() {
     // A rank that has failed says why before the launcher ends.
     changed_.wait_for(lock, kSettling, [this] { return failure_.has_value(); });
     if (!failure_)
-      failure_ = Error{Code::kUnavailable,
-                       fmt::format("the launcher of the ranks has ended: {}", ended->text)};
+      failure_ =
+          Error{Code::kUnavailable, fmt::format("{} has ended: {}", LauncherName(), ended->text)};
   }
   const double silence = std::chrono::duration<double>(Clock::now() - last_report_).count();
   if (!failure_ && loaded_ && options_.step_timeout > 0 && silence > options_.step_timeout)
@@ -227,8 +265,8 @@ void RemoteEngine::FindCause() {
   while (!rank_says_why_ && Clock::now() < end) {
     const auto ended = processes_->Ended();
     if (ended && ended->by_signal)
-      failure_ = Error{Code::kUnavailable,
-                       fmt::format("the launcher of the ranks was ended by {}", ended->text)};
+      failure_ =
+          Error{Code::kUnavailable, fmt::format("{} was ended by {}", LauncherName(), ended->text)};
     if (ended && ended->by_signal) break;
     changed_.wait_for(lock, milliseconds(10));
   }
@@ -273,10 +311,10 @@ void RemoteEngine::OnMessage(int rank, const std::string& bytes) {
   Result<RankMessage> message = ReadRankMessage(bytes);
   if (!message)
     return SetFailure(message.error().code,
-                      fmt::format("rank {}: {}", rank, message.error().message));
+                      fmt::format("{}: {}", NameOf(rank), message.error().message));
   if (message->kind == RankMessage::Kind::kFailed) return OnFailed(rank, message->error);
   if (rank != 0)
-    return SetFailure(Code::kCorrupt, fmt::format("rank {} has sent what only rank 0 does", rank));
+    return SetFailure(Code::kCorrupt, NameOf(rank) + " has sent what only rank 0 does");
   if (message->kind == RankMessage::Kind::kLoaded) return OnLoaded(std::move(*message));
   if (message->kind == RankMessage::Kind::kReport)
     return OnReport(std::move(*message), bytes.size());
@@ -287,7 +325,7 @@ void RemoteEngine::OnMessage(int rank, const std::string& bytes) {
 
 void RemoteEngine::OnLoaded(RankMessage message) {
   if (const Status valid = message.options.Validate(); !valid)
-    return SetFailure(Code::kCorrupt, "rank 0: " + valid.error().message);
+    return SetFailure(Code::kCorrupt, NameOf(0) + ": " + valid.error().message);
   const std::lock_guard lock(mutex_);
   if (loaded_) return;
   settings_.options = std::move(message.options);
@@ -334,7 +372,7 @@ void RemoteEngine::OnFailed(int rank, const Error& error) {
   if (rank_says_why_ || ending_) return;
   rank_says_why_ = true;
   failure_ = Error{error.code == Code::kOk ? Code::kInternal : error.code,
-                   fmt::format("rank {}: {}", rank, error.message)};
+                   fmt::format("{}: {}", NameOf(rank), error.message)};
   changed_.notify_all();
 }
 

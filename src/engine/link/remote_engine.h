@@ -1,6 +1,6 @@
-// An engine that other processes are: the ranks of a group. The front, which is no rank, starts them, checks
-// requests, and gets events from rank 0 (front_link.h). When a rank is lost, every call fails with an error
-// that names it; the front then starts another group.
+// An engine that other processes are: the ranks of a group, or one process alone. The front, which is no rank,
+// starts them, checks requests, and gets events from rank 0 (front_link.h). When a rank is lost, every call
+// fails with an error that names it; the front then starts another group.
 #pragma once
 
 #include <atomic>
@@ -44,7 +44,8 @@ struct RemoteOptions {
 class RemoteEngine final : public Engine {
  public:
   // Starts the ranks and waits until they have loaded the model. They connect to a Unix socket in a folder
-  // that only this user may enter, and that is there only until all have joined.
+  // that only this user may enter, and that is there only until all have joined. A rank that is alone
+  // inherits one end of a socket pair instead; errors call it "the engine's process".
   // files: of the model, to check requests; they outlive the engine. stop: gives up.
   // Errors: of start; of a rank that fails to load; kUnavailable: a rank is lost, or does not join;
   // kCancelled after a stop.
@@ -72,11 +73,16 @@ class RemoteEngine final : public Engine {
       : options_(options), files_(files) {}
 
   [[nodiscard]] Status Launch(const RankStarter& start, const std::stop_token& stop);
+  [[nodiscard]] Status LaunchOne(FrontAddress address, const RankStarter& start);
+  GroupIdentity Identity() const;
+  ControlEvents Events();
   [[nodiscard]] Status AwaitJoined(const std::stop_token& stop);
   [[nodiscard]] Status AwaitLoaded(const std::stop_token& stop);
   [[nodiscard]] Status CheckRanks();
   [[nodiscard]] Status SendRequest(Request request, RequestId* id);
   void FindCause();
+  std::string NameOf(int rank) const;
+  std::string LauncherName() const;
 
   // On the thread of the control connection.
   void OnMessage(int rank, const std::string& bytes);

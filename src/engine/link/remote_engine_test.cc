@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "src/engine/core/create_engine.h"
 
@@ -132,10 +133,12 @@ class ThreadRanks final : public RankProcesses {
   // `started` of `ranks`.
   ThreadRanks(const FrontAddress& front, int ranks, int started, const ControlOptions& control,
               const Rank& rank) {
+    FrontAddress at = front;
+    if (at.inherited >= 0) at.address = fmt::format("fd:{}", dup(at.inherited));  // as a process
     for (int i = 0; i < started; ++i)
-      threads_.emplace_back([this, front, ranks, control, rank, i] {
+      threads_.emplace_back([this, at, ranks, control, rank, i] {
         const auto link = FrontLink::Join(
-            front, i, ranks, [](const RankLost&) {}, control);
+            at, i, ranks, [](const RankLost&) {}, control);
         EXPECT_TRUE(link) << ToString(link.error());
         rank(**link, i);
         ++ended_;
@@ -514,6 +517,46 @@ TEST(RemoteEngine, TheSocketIsThereOnlyUntilRanksHaveJoined) {
   const std::filesystem::path path = group.address.substr(std::string("unix:").size());
   EXPECT_TRUE(path.is_absolute());
   EXPECT_FALSE(std::filesystem::exists(path.parent_path()));
+}
+
+// A rank that is alone is "the engine's process".
+TEST(RemoteEngine, OneProcessOverASocketPair) {
+  FakeEngine fake;
+  Group group(fake);
+  group.options.ranks = 1;
+  const auto engine = group.Start().value();
+  EXPECT_EQ(group.address, "fd:3");
+  Events events(*engine);
+  ASSERT_TRUE(engine->Submit(Ask(7)));
+  EXPECT_TRUE(events.Run(1));
+  EXPECT_EQ(events.last.begin()->second.generated_tokens, 7);
+  EXPECT_TRUE(engine->SavePrefixes());
+}
+
+TEST(RemoteEngine, OneProcessThatFailsIsNamed) {
+  FakeEngine fake;
+  std::atomic<bool> fails = false;
+  fake.on_step = [&]() -> Status { return fails ? Status(Exhausted("no memory")) : Status(); };
+  Group group(fake);
+  group.options.ranks = 1;
+  const auto engine = group.Start().value();
+  Events events(*engine);
+  ASSERT_TRUE(engine->Submit(Ask(1'000'000)));
+  fails = true;
+  EXPECT_EQ(events.Run(1).error().message, "the engine's process: no memory");
+}
+
+TEST(RemoteEngine, OneProcessThatDoesNotJoinFailsTheStart) {
+  FakeEngine fake;
+  Group group(fake);
+  group.options.ranks = 1;
+  group.options.joining = milliseconds(300);
+  const auto start = [&](const FrontAddress& front) -> Result<std::unique_ptr<RankProcesses>> {
+    return std::make_unique<ThreadRanks>(front, 1, 0, kControl, [](FrontLink&, int) {});
+  };
+  const auto engine = RemoteEngine::Start(group.options, Tiny(), start, {});
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().message, "the engine's process has ended: exit code 0");
 }
 
 }  // namespace

@@ -39,6 +39,14 @@ class Life(unittest.TestCase):
                 texts = {server.post(COMPLETIONS, body)[2]["choices"][0]["text"] for _ in range(4)}
                 self.assertTrue(least <= len(texts) <= most, texts)
 
+    def test_the_command_that_it_prints_can_be_copied(self):
+        with Server(LATTE) as server:
+            self.assertTrue(until(lambda: len(server.lines) > 4 and "or open" in "".join(server.lines)))
+            lines = server.lines[server.lines.index("ready; try") + 1:][:2]
+            self.assertTrue(lines[0].startswith("  curl ") and lines[0].endswith(" \\"), lines)
+            done = subprocess.run(["bash", "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+            self.assertIn("choices", json.loads(done.stdout))
+
     def test_a_model_that_recommends_nothing_is_sampled_as_the_api_says(self):
         user = [{"role": "user", "content": "Once upon a time"}]
         asks = ((COMPLETIONS, {"prompt": "Once upon a time", "max_tokens": 40}),
