@@ -46,7 +46,6 @@ struct ServeOptions {
   double stall_timeout = 30;
   double drain_timeout = 60;
   double step_timeout = 300;  // the watchdog's; 0: none
-  bool isolate = false;       // the engine is a separate process
   int workers = 2;            // threads that parse requests and apply templates
   int64_t max_parsing = 512;  // requests that wait for them
   // Log
@@ -54,6 +53,8 @@ struct ServeOptions {
   std::string log_format = "text";
   double stats_interval = 10;
   bool access_log = true;
+  // Processes
+  bool isolate = false;  // the engine is a separate process
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
   [[nodiscard]] Status Validate() const;
@@ -244,10 +245,6 @@ void ServeOptions::VisitFields(Visit&& visit) {
             .range = {0, 86400}},
       [](auto& o) -> auto& { return o.step_timeout; });
   visit(
-      Field{.name = "isolate",
-            .help = "run the engine in a separate process, and start it again if it dies"},
-      [](auto& o) -> auto& { return o.isolate; });
-  visit(
       Field{.name = "workers",
             .help = "threads that parse requests and apply chat templates",
             .range = {1, 64},
@@ -276,6 +273,11 @@ void ServeOptions::VisitFields(Visit&& visit) {
   visit(
       Field{.name = "access_log", .help = "no log line per request", .flag = "--no-access-log"},
       [](auto& o) -> auto& { return o.access_log; });
+  visit(
+      Field{.name = "isolate",
+            .help = "run the engine in a separate process, and start it again if it dies",
+            .group = "Processes"},
+      [](auto& o) -> auto& { return o.isolate; });
 }
 
 }  // namespace latte
