@@ -1,0 +1,226 @@
+// Blocks of quantised weights, as GGUF files store them: a few scales and the codes of 32 or 256
+// consecutive values of a row. Each type says where its fields are; one formula holds for all:
+//
+//   value i = scale(g) · code(i) + offset(g),   group g = i / kGroup
+//
+// The product is exact in f32: scale and code have at most 23 significant bits together. So the result
+// has at most one rounding, with and without a fused multiply-add. A group without an offset has −0,
+// which leaves every value as it is, also −0.
+//
+// Blocks may be unaligned. Everything is constexpr and free of SIMD, and the only other header of ours
+// is float_bits.h, so that the compiler of a GPU can read this file too. F32, F16 and BF16 are not here:
+// they are plain numbers (dtype.h).
+//
+// Source: the definition of the format in ggml; the packing of each type is in its comment.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "src/tensor/float_bits.h"
+
+namespace latte::blocks {
+
+struct GroupScale {
+  float scale;
+  float offset = -0.0f;
+};
+
+constexpr uint16_t U16At(const uint8_t* p) {
+  return static_cast<uint16_t>(p[0] | static_cast<unsigned>(p[1]) << 8);
+}
+constexpr float F16At(const uint8_t* p) { return F16ToFloat(U16At(p)); }
+constexpr int8_t I8At(const uint8_t* p) { return static_cast<int8_t>(*p); }
+
+// Code i of consecutive runs of 2·half codes: a run is `half` bytes, whose low four bits come first.
+constexpr int NibbleAt(const uint8_t* codes, int i, int half) {
+  return codes[i / (2 * half) * half + i % half] >> (i / half % 2 * 4) & 15;
+}
+
+// Code i of 256 codes of 2 bits: 128 codes are 32 bytes, whose lowest two bits come first.
+constexpr int CrumbAt(const uint8_t* codes, int i) {
+  return codes[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
+}
+
+// Bit i of 256 bits: 32 bytes, whose lowest bits come first.
+constexpr int BitAt(const uint8_t* bits, int i) { return bits[i % 32] >> (i / 32) & 1; }
+
+// d, 16 bytes of codes: d(q − 8).
+struct Q4_0 {
+  static constexpr int kValues = 32, kBytes = 18, kGroup = 32;
+  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b)}; }
+  static constexpr int Code(const uint8_t* b, int i) { return NibbleAt(b + 2, i, 16) - 8; }
+};
+
+// d, m, 16 bytes of codes: d·q + m.
+struct Q4_1 {
+  static constexpr int kValues = 32, kBytes = 20, kGroup = 32;
+  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b), F16At(b + 2)}; }
+  static constexpr int Code(const uint8_t* b, int i) { return NibbleAt(b + 4, i, 16); }
+};
+
+// Bit i of the fifth bits of 32 codes: 4 bytes, lowest first.
+constexpr int FifthBit(const uint8_t* bits, int i) { return bits[i / 8] >> (i % 8) & 1; }
+
+// d, 4 bytes of fifth bits, 16 bytes of codes: d(q − 16).
+struct Q5_0 {
+  static constexpr int kValues = 32, kBytes = 22, kGroup = 32;
+  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b)}; }
+  static constexpr int Code(const uint8_t* b, int i) {
+    return (NibbleAt(b + 6, i, 16) | FifthBit(b + 2, i) << 4) - 16;
+  }
+};
+
+// d, m, 4 bytes of fifth bits, 16 bytes of codes: d·q + m.
+struct Q5_1 {
+  static constexpr int kValues = 32, kBytes = 24, kGroup = 32;
+  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b), F16At(b + 2)}; }
+  static constexpr int Code(const uint8_t* b, int i) {
+    return NibbleAt(b + 8, i, 16) | FifthBit(b + 4, i) << 4;
+  }
+};
+
+// d, 32 signed bytes: d·q.
+struct Q8_0 {
+  static constexpr int kValues = 32, kBytes = 34, kGroup = 32;
+  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b)}; }
+  static constexpr int Code(const uint8_t* b, int i) { return I8At(b + 2 + i); }
+};
+
+// 16 bytes of scales s (low 4 bits) and minima m, 64 bytes of codes, d, dmin: d·s·q − dmin·m.
+struct Q2_K {
+  static constexpr int kValues = 256, kBytes = 84, kGroup = 16;
+  static constexpr GroupScale Scale(const uint8_t* b, int g) {
+    return {F16At(b + 80) * static_cast<float>(b[g] & 15),
+            -(F16At(b + 82) * static_cast<float>(b[g] >> 4))};
+  }
+  static constexpr int Code(const uint8_t* b, int i) { return CrumbAt(b + 16, i); }
+};
+
+// 32 bytes of third bits, 64 bytes of codes, 16 scales s of 6 bits, d: d(s − 32)(q − 4). A scale has
+// its low four bits in the first 8 bytes and its high two in the last 4.
+struct Q3_K {
+  static constexpr int kValues = 256, kBytes = 110, kGroup = 16;
+  static constexpr GroupScale Scale(const uint8_t* b, int g) {
+    const uint8_t* s = b + 96;
+    const int scale = NibbleAt(s, g, 8) | (s[8 + g % 4] >> (g / 4 * 2) & 3) << 4;
+    return {F16At(b + 108) * static_cast<float>(scale - 32)};
+  }
+  static constexpr int Code(const uint8_t* b, int i) {
+    return (CrumbAt(b + 32, i) | BitAt(b, i) << 2) - 4;
+  }
+};
+
+// Scale and minimum of group g of 8, of 6 bits each in 12 bytes. Groups 0 to 3 are the low bits of
+// bytes 0 to 3 (scales) and 4 to 7 (minima), whose high two bits belong to groups 4 to 7; the low four
+// bits of those are in bytes 8 to 11.
+constexpr int PackedScale(const uint8_t* p, int g) {
+  return g < 4 ? p[g] & 63 : (p[g + 4] & 15) | p[g - 4] >> 6 << 4;
+}
+constexpr int PackedMin(const uint8_t* p, int g) {
+  return g < 4 ? p[g + 4] & 63 : p[g + 4] >> 4 | p[g] >> 6 << 4;
+}
+constexpr GroupScale PackedGroup(const uint8_t* b, int g) {
+  return {F16At(b) * static_cast<float>(PackedScale(b + 4, g)),
+          -(F16At(b + 2) * static_cast<float>(PackedMin(b + 4, g)))};
+}
+
+// d, dmin, 12 bytes of scales s and minima m, 128 bytes of codes: d·s·q − dmin·m.
+struct Q4_K {
+  static constexpr int kValues = 256, kBytes = 144, kGroup = 32;
+  static constexpr GroupScale Scale(const uint8_t* b, int g) { return PackedGroup(b, g); }
+  static constexpr int Code(const uint8_t* b, int i) { return NibbleAt(b + 16, i, 32); }
+};
+
+// d, dmin, 12 bytes of scales s and minima m, 32 bytes of fifth bits, 128 bytes of codes:
+// d·s·q − dmin·m.
+struct Q5_K {
+  static constexpr int kValues = 256, kBytes = 176, kGroup = 32;
+  static constexpr GroupScale Scale(const uint8_t* b, int g) { return PackedGroup(b, g); }
+  static constexpr int Code(const uint8_t* b, int i) {
+    return NibbleAt(b + 48, i, 32) | BitAt(b + 16, i) << 4;
+  }
+};
+
+// 128 bytes of low four bits, 64 bytes of high two bits, 16 signed bytes of scales s, d:
+// d·s(q − 32).
+struct Q6_K {
+  static constexpr int kValues = 256, kBytes = 210, kGroup = 16;
+  static constexpr GroupScale Scale(const uint8_t* b, int g) {
+    return {F16At(b + 208) * static_cast<float>(I8At(b + 192 + g))};
+  }
+  static constexpr int Code(const uint8_t* b, int i) {
+    return (NibbleAt(b, i, 64) | CrumbAt(b + 128, i) << 4) - 32;
+  }
+};
+
+// The values of the codes of IQ4_NL and IQ4_XS. The table is local, because code for a GPU cannot
+// read constants of the host.
+constexpr int Iq4Value(int code) {
+  constexpr int8_t values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                 1,    13,   25,  38,  53,  69,  89,  113};
+  return values[code];
+}
+
+// d, 16 bytes of codes: d·table[q].
+struct IQ4_NL {
+  static constexpr int kValues = 32, kBytes = 18, kGroup = 32;
+  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b)}; }
+  static constexpr int Code(const uint8_t* b, int i) { return Iq4Value(NibbleAt(b + 2, i, 16)); }
+};
+
+// d, 8 scales s of 6 bits (2 bytes of high two bits, 4 bytes of low four), 128 bytes of codes:
+// d(s − 32)·table[q].
+struct IQ4_XS {
+  static constexpr int kValues = 256, kBytes = 136, kGroup = 32;
+  static constexpr GroupScale Scale(const uint8_t* b, int g) {
+    const int scale = (b[4 + g / 2] >> (g % 2 * 4) & 15) | (U16At(b + 2) >> (2 * g) & 3) << 4;
+    return {F16At(b) * static_cast<float>(scale - 32)};
+  }
+  static constexpr int Code(const uint8_t* b, int i) { return Iq4Value(NibbleAt(b + 8, i, 16)); }
+};
+
+// An exponent e, 16 bytes of codes: 2^(e − 128) times twice the E2M1 number of the code (Open Compute
+// Project microscaling formats 1.0; e = 255 is NaN there).
+struct MXFP4 {
+  static constexpr int kValues = 32, kBytes = 17, kGroup = 32;
+  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F8E8M0ToFloat(*b) * 0.5f}; }
+  static constexpr int Code(const uint8_t* b, int i) {
+    constexpr int8_t twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    return twice[NibbleAt(b + 1, i, 16)];
+  }
+};
+
+// Value i of a block.
+template <class Block>
+constexpr float ValueAt(const uint8_t* block, int i) {
+  const GroupScale group = Block::Scale(block, i / Block::kGroup);
+  return group.scale * static_cast<float>(Block::Code(block, i)) + group.offset;
+}
+
+// All values of a block: out[kValues].
+template <class Block>
+constexpr void Decode(const uint8_t* block, float* out) {
+  for (int g = 0; g < Block::kValues / Block::kGroup; ++g) {
+    const GroupScale group = Block::Scale(block, g);
+    for (int i = g * Block::kGroup; i < (g + 1) * Block::kGroup; ++i)
+      out[i] = group.scale * static_cast<float>(Block::Code(block, i)) + group.offset;
+  }
+}
+
+// Whether no code of the block can stand for a NaN or an infinity.
+template <class Block>
+constexpr bool IsFinite(const uint8_t* block) {
+  // The largest code of MXFP4. The scales of the other types are far too small to overflow.
+  constexpr float kLargestCode = 12.0f;
+  const auto finite = [](float x) {
+    return (std::bit_cast<uint32_t>(x) & 0x7f800000u) != 0x7f800000u;
+  };
+  for (int g = 0; g < Block::kValues / Block::kGroup; ++g) {
+    const GroupScale group = Block::Scale(block, g);
+    if (!finite(group.scale * kLargestCode) || !finite(group.offset)) return false;
+  }
+  return true;
+}
+
+}  // namespace latte::blocks
