@@ -4,7 +4,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds="${FUZZ_SECONDS:-30}"
-all="safetensors config tokenizer tiktoken template tool_calls reasoning radix_tree prefix_file scheduler request http frame"
+all="safetensors gguf config tokenizer tiktoken template tool_calls reasoning radix_tree prefix_file scheduler request http frame"
 [ -x build/fuzz/fuzz_grammar ] && all="$all grammar"  # of a build with xgrammar
 targets="${*:-$all}"
 
@@ -15,11 +15,12 @@ run_target() {
     template) dictionary=jinja ;;
     request) dictionary=request ;;
     tool_calls|reasoning) dictionary=tool_calls ;;
-    radix_tree|prefix_file|scheduler|http|frame) dictionary="" ;;
+    gguf|radix_tree|prefix_file|scheduler|http|frame) dictionary="" ;;
     *) dictionary=json ;;
   esac
   memory=2048
   [ "$target" = grammar ] && memory=768
+  [ "$target" = gguf ] && memory=1  # a small multiple of the longest input
   corpus="build/fuzz/corpus/$target"
   findings="build/fuzz/findings/$target"
   mkdir -p "$corpus" "$findings"

@@ -1,0 +1,24 @@
+// The types of tensors in GGUF files: which of them Latte reads, and what to take instead of the
+// others.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "latte/status.h"
+
+namespace latte {
+
+// A type that is read. Rows are made of blocks.
+struct GgufType {
+  uint32_t number;        // in the file
+  std::string_view name;  // "Q4_K"
+  int64_t values;         // of a block
+  int64_t bytes;          // of a block
+};
+
+// Errors: kUnsupported for a known type that is not read, with its name and what to take instead;
+// kCorrupt for a number that no known program writes.
+[[nodiscard]] Result<const GgufType*> FindGgufType(uint32_t number);
+
+}  // namespace latte
