@@ -186,7 +186,7 @@ std::string AddressHere(std::string url) {
   return url;
 }
 
-// A request to copy.
+// A request to copy, line by line: `say` shows a line feed as \x0a.
 void Server::SayReady() const {
   std::string url = AddressHere(http_->urls().front());
   std::string flags;

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import socket
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from urllib.parse import urlsplit
 
 from server import Server, events, until
 
@@ -87,6 +89,9 @@ class Life(unittest.TestCase):
             self.assertEqual(len(hints), 2, server.lines)
             for hint in hints:
                 self.assertIn(f"http://127.0.0.1:{server.port}/", hint)
+            at = server.lines.index(hints[0])
+            copied = shlex.split("\n".join(server.lines[at:at + 2]))
+            self.assertEqual(server.post(urlsplit(copied[1]).path, copied[-1])[0], 200, copied)
 
     def test_sigterm_lets_running_requests_end(self):
         with Server(LATTE) as server:
