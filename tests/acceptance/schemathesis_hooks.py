@@ -7,6 +7,8 @@ import os
 
 import jsonschema
 import schemathesis
+from schemathesis.core.failures import AcceptedNegativeData
+from schemathesis.specs.openapi.checks import negative_data_rejection
 
 from whole_numbers import with_integers
 
@@ -16,10 +18,16 @@ FRACTIONS = {"temperature", "top_p", "frequency_penalty", "presence_penalty"}
 
 
 @functools.cache
+def specified():
+    """The components of the specification."""
+    with open(os.environ["SPECIFICATION"], encoding="utf-8") as file:
+        return json.load(file)["components"]
+
+
+@functools.cache
 def validator(path):
     """Of one event's data."""
-    with open(os.environ["SPECIFICATION"], encoding="utf-8") as file:
-        components = json.load(file)["components"]
+    components = specified()
     if path == "/chat/completions":
         schema = {"$ref": "#/components/schemas/CreateChatCompletionStreamResponse"}
     elif path == "/responses":
@@ -71,6 +79,42 @@ def supported_requests_are_answered(ctx, response, case):
     if response.status_code == 400:
         error = response.json()["error"]
         assert error["code"] == "context_length_exceeded", f"expected an answer, found {error}"
+
+
+def is_history(messages, i):
+    """Whether the parts of message i may have any type. Parts of a new question and of instructions are texts."""
+    asked = len(messages) - 1
+    while asked > 0 and messages[asked].get("role") in ("system", "developer"):
+        asked -= 1
+    return messages[i].get("role") == "assistant" or (messages[i].get("role") == "user" and i != asked)
+
+
+def with_readable_history(body):
+    """The body of a chat with a text for each part of its history that has another type."""
+    body = copy.deepcopy(body)
+    messages = body["messages"]
+    for i, message in enumerate(messages):
+        if is_history(messages, i) and isinstance(message.get("content"), list):
+            message["content"] = [{"type": "text", "text": ""} if is_other_part(part) else part for part in message["content"]]
+    return body
+
+
+def is_other_part(part):
+    return isinstance(part, dict) and isinstance(part.get("type"), str) and part["type"] != "text"
+
+
+@schemathesis.check
+def wrong_chats_are_refused(ctx, response, case):
+    """negative_data_rejection, which does not know that parts of earlier turns may have any type."""
+    if os.environ["EVERYTHING_SUPPORTED"] != "1" or case.operation.path != "/chat/completions":
+        return
+    try:
+        negative_data_rejection(ctx, response, case)
+    except AcceptedNegativeData:
+        request = {"$ref": "#/components/schemas/CreateChatCompletionRequest", "components": specified()}
+        readable = with_readable_history(case.body)
+        if readable == case.body or not jsonschema.Draft202012Validator(request).is_valid(readable):
+            raise
 
 
 def is_count(value):

@@ -209,8 +209,11 @@ def keep_supported(schemas):
                                 "items": {"$ref": "#/components/schemas/ChatCompletionRequestMessageContentPartText"}}]}
     for name in messages:
         role = schemas[name]["properties"]["role"]
-        schemas[name] = {"type": "object", "required": ["role", "content"], "additionalProperties": False,
-                         "properties": {"role": role, "content": content, "name": {"type": ["string", "null"]}}}
+        needed = ["role", "content"]
+        message = {"role": role, "content": content, "name": {"type": ["string", "null"]}}
+        if name == "ChatCompletionRequestAssistantMessage":  # an answer that was all reasoning
+            needed, message["content"] = ["role"], {"oneOf": [*content["oneOf"], {"type": "null"}]}
+        schemas[name] = {"type": "object", "required": needed, "additionalProperties": False, "properties": message}
 
 
 def keep_alternatives(schemas):
