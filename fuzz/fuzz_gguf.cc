@@ -1,9 +1,10 @@
-// A GGUF file: its header is read, then every value of its metadata by every getter, and every byte of
-// its tensors.
+// A GGUF file: its header is read, then every value of its metadata by every getter, every byte of its
+// tensors, and the config of the model.
 #include <string>
 #include <vector>
 
 #include "fuzz/fuzz_input.h"
+#include "src/checkpoint/config/gguf/gguf_config.h"
 #include "src/checkpoint/gguf/gguf_header.h"
 #include "src/checkpoint/gguf/gguf_parts.h"
 
@@ -49,6 +50,13 @@ void CheckTensors(const GgufHeader& header, std::span<const std::byte> bytes) {
   Require(sum + 1 != 0, "the bytes can be read");
 }
 
+void CheckConfig(const GgufHeader& header) {
+  const Result<ModelConfig> config = ParseGgufConfig(header.metadata, header.tensors);
+  if (config) return Require(config->layers >= 1 && config->mla.n >= 1, "a config has sizes");
+  const Code code = config.error().code;
+  Require(code == Code::kCorrupt || code == Code::kUnsupported, "a bad config is refused");
+}
+
 }  // namespace
 }  // namespace latte::fuzz
 
@@ -62,6 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (header) {
     fuzz::CheckValues(header->metadata);
     fuzz::CheckTensors(*header, bytes);
+    fuzz::CheckConfig(*header);
   } else {
     const Code code = header.error().code;
     fuzz::Require(code == Code::kCorrupt || code == Code::kUnsupported, "a bad file is refused");

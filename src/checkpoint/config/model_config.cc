@@ -10,16 +10,17 @@
 #include "src/base/file.h"
 #include "src/checkpoint/config/config_layers.h"
 #include "src/checkpoint/config/config_reader.h"
+#include "src/checkpoint/config/gguf/gguf_config.h"
 #include "src/checkpoint/config/model_family.h"
 #include "src/checkpoint/config/rope_config.h"
+#include "src/checkpoint/gguf/gguf.h"
 #include "src/text/tokenizer.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {
 namespace {
 
-// Far above every published model, and small enough that the product of a few of them cannot
-// overflow.
+// Far above every published model; still, the product of a few of them cannot overflow.
 constexpr IntRange kHidden = {1, int64_t{1} << 20};
 constexpr IntRange kHeads = {1, int64_t{1} << 16};
 constexpr IntRange kHeadWidth = {1, int64_t{1} << 16};
@@ -31,9 +32,8 @@ constexpr IntRange kMaxPosition = {1, int64_t{1} << 40};
 constexpr NumberRange kEps = {1e-12, 1.0};
 constexpr NumberRange kScale = {1e-9, 1e9};
 
-constexpr int64_t kMaxExpertBlocks =
-    333'333;                           // L·E: with three tensors each, the most that Checkpoint
-                                       // opens
+// L·E: with three tensors each, the most that Checkpoint opens.
+constexpr int64_t kMaxExpertBlocks = 333'333;
 constexpr double kMaxParams = 1.0e18;  // at eight bytes each, the total still fits an int64
 constexpr int64_t kMaxConfigBytes = 16 << 20;
 
@@ -151,8 +151,7 @@ Result<IndexerDims> ParseIndexer(const ConfigReader& in, const ClassDefaults& de
     if (!in.Find("index_topk")) return indexer;
     return Unsupported(
         fmt::format("{}: expected no indexer in this architecture, found one; deepseek_v32 and "
-                    "glm_moe_dsa have "
-                    "one",
+                    "glm_moe_dsa have one",
                     in.Find("index_topk")->path()));
   }
   LATTE_ASSIGN_OR_RETURN(indexer.heads,
@@ -287,18 +286,15 @@ Status CheckTextParts(const Json& json) {
   return {};
 }
 
-// Parses the text part of a multi-part model. Its token ids and quantisation may be in the outer
-// config.
+// Parses the text part of a multi-part model. Token ids and quantisation may be in the outer config.
 Result<ModelConfig> ParseWrapped(const Json& json) {
   for (const std::string_view key : kTextKeys) {
     const std::optional<Json> text = json.Find(key);
     if (!text) continue;
     LATTE_ASSIGN_OR_RETURN(const ModelFamily* family, FindModelFamily(*text));
     if (family->wraps())
-      return Unsupported(
-          fmt::format("{}: expected the config of a text model, found one that wraps "
-                      "another",
-                      text->path()));
+      return Unsupported(fmt::format(
+          "{}: expected the config of a text model, found one that wraps another", text->path()));
     LATTE_ASSIGN_OR_RETURN(ModelConfig config, ParseText(*text, *family));
     config.wrapped = true;
     const ConfigReader outer(json);
@@ -318,7 +314,7 @@ Result<ModelConfig> ParseWrapped(const Json& json) {
 }  // namespace
 
 std::vector<std::string> UnusedFeatures(const ModelConfig& config) {
-  std::vector<std::string> out;
+  std::vector<std::string> out = config.assumed;
   if (config.wrapped)
     out.push_back(fmt::format("only the text part ({}) of this model is used: no images, no sound",
                               config.architecture));
@@ -350,7 +346,9 @@ Status AddGenerationEos(const std::string& dir, ModelConfig& config) {
   return {};
 }
 
-bool IsFile(const std::string& path) { return path.ends_with(".json") && !IsDirectory(path); }
+bool IsFile(const std::string& path) {
+  return (path.ends_with(".json") || path.ends_with(".gguf")) && !IsDirectory(path);
+}
 
 // Describes what a folder without config.json seems to contain instead.
 std::string Instead(const std::string& dir) {
@@ -383,6 +381,10 @@ Result<ModelConfig> LoadModelConfig(const std::string& dir) {
 
 Result<ModelConfig> LoadModelConfigAlone(const std::string& dir) {
   const bool is_file = IsFile(dir);
+  if (is_file && dir.ends_with(".gguf")) {
+    LATTE_ASSIGN_OR_RETURN(const GgufFiles files, GgufFiles::Open(dir));
+    return ParseGgufConfig(files.metadata(), files.tensors());
+  }
   const std::string path = is_file ? dir : dir + "/config.json";
   Result<std::string> text = ReadFile(path, kMaxConfigBytes);
   if (!text && text.error().code == Code::kNotFound) text.error().message += Instead(dir);

@@ -114,6 +114,7 @@ struct ModelConfig {
   std::vector<bool> moe_layers;  // [L] from mlp_layer_types; empty: by first_dense and freq
   RopeConfig rope;
   QuantConfig quant;
+  std::vector<std::string> assumed;  // sentences: what the file does not say and is taken instead
 
   // Layers L and above are multi-token-prediction layers.
   bool IsMoe(int64_t layer) const {
@@ -133,11 +134,13 @@ struct ModelConfig {
 // architecture and the reason.
 [[nodiscard]] Result<ModelConfig> ParseModelConfig(const Json& config);
 
-// Features of the model that Latte does not use, as sentences for the user; usually none.
+// Features of the model that Latte does not use, and what is assumed about it, as sentences for the
+// user; usually none.
 std::vector<std::string> UnusedFeatures(const ModelConfig& config);
 
 // Reads config.json (and generation_config.json, if present) of `dir`, or `dir` itself if it names
-// a .json file. If neither names an end token, the tokenizer of `dir` does.
+// a .json file, or the metadata of `dir` if it names a .gguf file. If none names an end token, the
+// tokenizer of `dir` does.
 [[nodiscard]] Result<ModelConfig> LoadModelConfig(const std::string& dir);
 
 // The same in two parts, for a caller that has the tokenizer.

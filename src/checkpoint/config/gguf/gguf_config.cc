@@ -1,0 +1,240 @@
+#include "src/checkpoint/config/gguf/gguf_config.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "src/base/json_out.h"
+#include "src/base/strings.h"
+#include "src/checkpoint/config/gguf/gguf_architecture.h"
+#include "src/checkpoint/config/gguf/gguf_keys.h"
+#include "src/text/unicode/printable.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kGlmFlashVocab = 154'880;
+
+// What several keys follow from.
+struct ModelShape {
+  int64_t experts = 0;  // 0: every layer is dense
+  bool sigmoid = false;
+  bool kimi_k2 = false;
+  bool glm_flash = false;
+};
+
+// Sizes of the whole model.
+Status ReadSizes(const GgufKeys& in, const StoredTensors& tensors, JsonOut& json) {
+  const auto embedding = tensors.find("token_embd.weight");
+  const int64_t rows = embedding == tensors.end() ? 0 : embedding->second.shape.front();
+  LATTE_ASSIGN_OR_RETURN(const int64_t vocab, in.IntOr("vocab_size", rows));
+  json["vocab_size"] = vocab;
+  LATTE_ASSIGN_OR_RETURN(const int64_t blocks, in.Int("block_count"));
+  // GLM-4.7-Flash has 47 layers and one for drafts; some of its files do not say which is which.
+  const bool drafts = vocab == kGlmFlashVocab && blocks == 48;
+  LATTE_ASSIGN_OR_RETURN(const int64_t drafting, in.IntOr("nextn_predict_layers", drafts ? 1 : 0));
+  if (drafting >= blocks)
+    return in.Bad("nextn_predict_layers", fmt::format("fewer than block_count ({})", blocks),
+                  fmt::format("{}", drafting));
+  json["num_hidden_layers"] = blocks - drafting;
+  json["num_nextn_predict_layers"] = drafting;
+  LATTE_ASSIGN_OR_RETURN(json["max_position_embeddings"], in.Int("context_length"));
+  LATTE_ASSIGN_OR_RETURN(json["hidden_size"], in.Int("embedding_length"));
+  LATTE_ASSIGN_OR_RETURN(json["intermediate_size"], in.Int("feed_forward_length"));
+  LATTE_ASSIGN_OR_RETURN(json["rms_norm_eps"], in.Number("attention.layer_norm_rms_epsilon"));
+  json["tie_word_embeddings"] = !tensors.contains("output.weight");
+  return {};
+}
+
+// Sizes of attention. Newer files describe the absorbed form by key_length and value_length, and the
+// heads by the keys with _mla; older files describe the heads by the former and lack the latter.
+Status ReadAttention(const GgufKeys& in, const StoredTensors& tensors, JsonOut& json) {
+  LATTE_ASSIGN_OR_RETURN(json["num_attention_heads"], in.Int("attention.head_count"));
+  LATTE_ASSIGN_OR_RETURN(json["kv_lora_rank"], in.Int("attention.kv_lora_rank"));
+  json["q_lora_rank"] = nullptr;
+  if (!tensors.contains("blk.0.attn_q.weight")) {
+    LATTE_ASSIGN_OR_RETURN(json["q_lora_rank"], in.Int("attention.q_lora_rank"));
+  }
+  const std::string form = in.Has("attention.key_length_mla") ? "_mla" : "";
+  LATTE_ASSIGN_OR_RETURN(const int64_t width, in.Int("attention.key_length" + form));
+  LATTE_ASSIGN_OR_RETURN(json["v_head_dim"], in.Int("attention.value_length" + form));
+  LATTE_ASSIGN_OR_RETURN(const int64_t rotated, in.Int("rope.dimension_count"));
+  if (width <= rotated)
+    return in.Bad("attention.key_length" + form,
+                  fmt::format("more than rope.dimension_count ({})", rotated),
+                  fmt::format("{}", width));
+  json["qk_nope_head_dim"] = width - rotated;
+  json["qk_rope_head_dim"] = rotated;
+  return {};
+}
+
+Result<ModelShape> ReadShape(const GgufKeys& in, const JsonOut& json) {
+  ModelShape shape;
+  shape.glm_flash = json["vocab_size"] == kGlmFlashVocab;
+  LATTE_ASSIGN_OR_RETURN(shape.experts, in.IntOr("expert_count", 0));
+  LATTE_ASSIGN_OR_RETURN(const std::string_view split, in.Global("tokenizer.ggml.pre"));
+  shape.kimi_k2 = split == "kimi-k2" && shape.experts == 384;
+  constexpr int64_t kNone = 0, kSoftmax = 1, kSigmoid = 2;
+  LATTE_ASSIGN_OR_RETURN(int64_t scoring, in.IntOr("expert_gating_func", kNone));
+  if (scoring == kNone && shape.experts > 0) scoring = shape.glm_flash ? kSigmoid : kSoftmax;
+  if (scoring > kSigmoid)
+    return Unsupported(fmt::format(
+        "{}: expected 1 (softmax) or 2 (sigmoid), found {}; take the safetensors copy of the model",
+        in.Where("expert_gating_func"), scoring));
+  shape.sigmoid = scoring == kSigmoid;
+  return shape;
+}
+
+// The groups of experts of the published models of a shape: files that older programs wrote lack
+// them. {1, 1}: none.
+std::pair<int64_t, int64_t> GroupsOfShape(const ModelShape& shape) {
+  if (shape.sigmoid && (shape.experts == 256 || shape.experts == 192)) return {8, 4};
+  if (!shape.sigmoid && shape.experts == 160) return {8, 3};
+  return {1, 1};
+}
+
+Status ReadGroups(const GgufKeys& in, const ModelShape& shape, JsonOut& json,
+                  std::vector<std::string>& assumed) {
+  auto [groups, kept] = GroupsOfShape(shape);
+  if (in.Has("expert_group_count") || in.Has("expert_group_used_count")) {
+    LATTE_ASSIGN_OR_RETURN(groups, in.Int("expert_group_count"));
+    LATTE_ASSIGN_OR_RETURN(kept, in.Int("expert_group_used_count"));
+  } else if (groups > 1) {
+    assumed.push_back(
+        fmt::format("the file does not say how its {} experts are grouped: {} groups are taken, of "
+                    "which a token "
+                    "uses {}, as in the published models with {} experts; files with the key "
+                    "{}.expert_group_count say it",
+                    shape.experts, groups, kept, shape.experts, in.architecture()));
+  }
+  json["n_group"] = groups;
+  json["topk_group"] = kept;
+  json["topk_method"] = shape.sigmoid ? "noaux_tc" : groups > 1 ? "group_limited_greedy" : "greedy";
+  return {};
+}
+
+Status ReadExperts(const GgufKeys& in, const ModelShape& shape, JsonOut& json,
+                   std::vector<std::string>& assumed) {
+  json["n_routed_experts"] = nullptr;
+  if (shape.experts == 0) return {};
+  json["n_routed_experts"] = shape.experts;
+  json["scoring_func"] = shape.sigmoid ? "sigmoid" : "softmax";
+  json["moe_layer_freq"] = 1;
+  LATTE_ASSIGN_OR_RETURN(json["num_experts_per_tok"], in.Int("expert_used_count"));
+  LATTE_ASSIGN_OR_RETURN(json["n_shared_experts"], in.IntOr("expert_shared_count", 0));
+  LATTE_ASSIGN_OR_RETURN(json["moe_intermediate_size"], in.Int("expert_feed_forward_length"));
+  LATTE_ASSIGN_OR_RETURN(json["first_k_dense_replace"], in.Int("leading_dense_block_count"));
+  LATTE_ASSIGN_OR_RETURN(json["norm_topk_prob"], in.BoolOr("expert_weights_norm", false));
+  LATTE_ASSIGN_OR_RETURN(json["routed_scaling_factor"], in.NumberOr("expert_weights_scale", 1.0));
+  return ReadGroups(in, shape, json, assumed);
+}
+
+// The file has 0.1·mscale_all_dim; mscale is the same in all published models.
+Status ReadMscale(const GgufKeys& in, JsonOut& yarn, std::vector<std::string>& assumed) {
+  constexpr std::string_view kKey = "rope.scaling.yarn_log_multiplier";
+  LATTE_ASSIGN_OR_RETURN(double multiplier, in.NumberOr(kKey, 0.0));
+  if (multiplier == 0.0)
+    return Unsupported(fmt::format(
+        "{}: expected 0.1 times mscale_all_dim of the model's config.json, found {}: how "
+        "its attention scores are scaled is unknown; take a newer copy of the model",
+        in.Where(kKey), in.Has(kKey) ? "0" : "no such key"));
+  if (multiplier == 1.0) {
+    multiplier = 0.1;
+    assumed.push_back(
+        fmt::format("{}: 1 is taken as 0.1, which newer files of the model have", in.Where(kKey)));
+  }
+  yarn["mscale"] = ShortDecimal(multiplier * 10);
+  yarn["mscale_all_dim"] = yarn["mscale"];
+  return {};
+}
+
+Status ReadRope(const GgufKeys& in, const ModelShape& shape, JsonOut& json,
+                std::vector<std::string>& assumed) {
+  LATTE_ASSIGN_OR_RETURN(json["rope_theta"], in.Number("rope.freq_base"));
+  LATTE_ASSIGN_OR_RETURN(const std::string_view type, in.StringOr("rope.scaling.type", "none"));
+  json["rope_scaling"] = nullptr;
+  if (type == "none") return {};
+  if (type != "yarn")
+    return Unsupported(
+        fmt::format("{}: expected yarn or none, found '{}'; take the safetensors copy of the model",
+                    in.Where("rope.scaling.type"), Printable(type)));
+  JsonOut yarn = {{"type", "yarn"}};
+  LATTE_ASSIGN_OR_RETURN(yarn["factor"], in.Number("rope.scaling.factor"));
+  LATTE_ASSIGN_OR_RETURN(yarn["original_max_position_embeddings"],
+                         in.Int("rope.scaling.original_context_length"));
+  const double usual_fast = shape.kimi_k2 ? 1.0 : 32.0;
+  LATTE_ASSIGN_OR_RETURN(yarn["beta_fast"], in.NumberOr("rope.scaling.yarn_beta_fast", usual_fast));
+  LATTE_ASSIGN_OR_RETURN(yarn["beta_slow"], in.NumberOr("rope.scaling.yarn_beta_slow", 1.0));
+  if (shape.kimi_k2 && !in.Has("rope.scaling.yarn_beta_fast"))
+    assumed.push_back(
+        "the file does not say beta_fast of its YaRN scaling: 1 is taken, as in the published "
+        "Kimi-K2");
+  LATTE_RETURN_IF_ERROR(ReadMscale(in, yarn, assumed));
+  json["rope_scaling"] = std::move(yarn);
+  return {};
+}
+
+// The tokens that end an answer: of a text, of a turn, of a message.
+Status ReadTokens(const GgufKeys& in, JsonOut& json) {
+  LATTE_ASSIGN_OR_RETURN(const std::optional<int64_t> bos,
+                         in.GlobalInt("tokenizer.ggml.bos_token_id"));
+  if (bos) json["bos_token_id"] = *bos;
+  JsonOut ends = JsonOut::array();
+  for (const std::string_view key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                     "tokenizer.ggml.eom_token_id"}) {
+    LATTE_ASSIGN_OR_RETURN(const std::optional<int64_t> id, in.GlobalInt(key));
+    if (id) ends.push_back(*id);
+  }
+  json["eos_token_id"] = std::move(ends);
+  return {};
+}
+
+std::string_view FamilyOf(const ModelShape& shape) {
+  if (shape.experts == 0) return "youtu";
+  if (shape.glm_flash) return "glm4_moe_lite";
+  if (shape.kimi_k2) return "kimi_k2";
+  return shape.sigmoid ? "deepseek_v3" : "deepseek_v2";
+}
+
+// Copies of DeepSeek-V3.2 under this architecture have no indexer.
+Status NoteMissingIndexer(const GgufKeys& in, std::vector<std::string>& assumed) {
+  LATTE_ASSIGN_OR_RETURN(const std::string_view name, in.Global("general.name"));
+  const std::string lowered = Lowered(name);
+  if (lowered.find("v3.2") != std::string::npos || lowered.find("v3_2") != std::string::npos)
+    assumed.push_back(
+        "this copy of DeepSeek-V3.2 has no indexer: attention is dense, and answers differ from "
+        "the "
+        "published model's beyond 2048 tokens");
+  return {};
+}
+
+}  // namespace
+
+Result<ModelConfig> ParseGgufConfig(const GgufMetadata& metadata, const StoredTensors& tensors) {
+  LATTE_ASSIGN_OR_RETURN(const std::string architecture, GgufArchitecture(metadata));
+  const GgufKeys in(metadata, architecture);
+  JsonOut json;
+  std::vector<std::string> assumed;
+  LATTE_RETURN_IF_ERROR(ReadSizes(in, tensors, json));
+  LATTE_RETURN_IF_ERROR(ReadAttention(in, tensors, json));
+  LATTE_ASSIGN_OR_RETURN(const ModelShape shape, ReadShape(in, json));
+  LATTE_RETURN_IF_ERROR(ReadExperts(in, shape, json, assumed));
+  LATTE_RETURN_IF_ERROR(ReadRope(in, shape, json, assumed));
+  LATTE_RETURN_IF_ERROR(ReadTokens(in, json));
+  LATTE_RETURN_IF_ERROR(NoteMissingIndexer(in, assumed));
+  json["model_type"] = FamilyOf(shape);
+  const std::string text = Dump(json);
+  LATTE_ASSIGN_OR_RETURN(const Json parsed,
+                         Json::Parse(text, metadata.path() + ", its metadata as config.json"));
+  LATTE_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(parsed));
+  config.text_hash = XXH3_64bits(text.data(), text.size());
+  config.assumed = std::move(assumed);
+  return config;
+}
+
+}  // namespace latte

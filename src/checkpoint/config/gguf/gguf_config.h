@@ -1,0 +1,22 @@
+// The metadata of a GGUF model as the config.json that the same model has in a Hugging Face folder, so
+// that one parser (model_config.h) checks both.
+//
+// Files of older programs lack constants. What certainly follows from the shape of a model is taken
+// from there, and ModelConfig::assumed says so; where nothing is certain, the model is refused.
+#pragma once
+
+#include "latte/status.h"
+
+#include "src/checkpoint/config/model_config.h"
+#include "src/checkpoint/formats/common/weight_format.h"
+#include "src/checkpoint/gguf/gguf_metadata.h"
+
+namespace latte {
+
+// The config of a model with these metadata and tensors (gguf.h).
+// Errors: kUnsupported naming an architecture, a rule of routing or a scaling that is not read;
+// kCorrupt naming the key that is missing or wrong; of ParseModelConfig.
+[[nodiscard]] Result<ModelConfig> ParseGgufConfig(const GgufMetadata& metadata,
+                                                  const StoredTensors& tensors);
+
+}  // namespace latte
