@@ -77,8 +77,9 @@ class Engine {
 
   // Puts a request into the queue. Its events go to the sink; if another thread drives the engine,
   // the first may arrive before this call returns. Request::user_data identifies them.
-  // Errors: kInvalidArgument for a request that can never be served; kExhausted if the queue is full
-  // or memory runs out.
+  // Returns the id, which is Request::id where that is not 0.
+  // Errors: kInvalidArgument for a request that can never be served, or an id that is not greater
+  // than those before; kExhausted if the queue is full or memory runs out.
   [[nodiscard]] virtual Result<RequestId> Submit(Request request) = 0;
 
   // Ends all answers of a request within one step. Ignores an id that is unknown or done.

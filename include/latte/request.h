@@ -154,6 +154,9 @@ void StopConditions::VisitFields(Visit&& visit) {
       });
 }
 
+// Names a request to its engine: Request::id.
+using RequestId = uint64_t;
+
 // One prompt and its settings.
 struct Request {
   std::string prompt;           // text; or
@@ -176,6 +179,7 @@ struct Request {
       "none";               // "possible": it may begin with <think>; "begun": it begins inside
   std::string call_format;  // how it writes calls: "deepseek_v3", "kimi_k2" …; empty: it has none
   std::string cache_salt;   // prefixes are shared only among requests with equal salt
+  RequestId id = 0;         // greater than those of earlier requests; 0: the engine's next
   uint64_t user_data = 0;   // the caller's own name for the request, echoed by its events
 
   // Checks everything that does not need a model. Errors: as SamplingParams::Validate.
@@ -263,14 +267,18 @@ void Request::VisitFields(Visit&& visit) {
             .flag = kNoName},
       [](auto& r) -> auto& { return r.cache_salt; });
   visit(
+      Field{.name = "id",
+            .help = "greater than those of earlier requests; 0: the engine's next",
+            .flag = kNoName,
+            .json = kNoName},
+      [](auto& r) -> auto& { return r.id; }, OnlyInCpp());
+  visit(
       Field{.name = "user_data",
             .help = "the caller's own name for the request, echoed by its events",
             .flag = kNoName,
             .json = kNoName},
       [](auto& r) -> auto& { return r.user_data; });
 }
-
-using RequestId = uint64_t;
 
 enum class FinishReason {
   kStop,       // an end-of-sequence token, a stop token or a stop string

@@ -179,6 +179,20 @@ TEST_F(EngineCoreTest, QueueIsBounded) {
   ExpectNothingHeld();
 }
 
+TEST_F(EngineCoreTest, TheCallerMayGiveTheId) {
+  Make(Small());
+  Request request = Ask(Prompt(20), 100);
+  request.id = 7;
+  EXPECT_EQ(Submit(request), 7U);
+  EXPECT_EQ(Submit(Ask(Prompt(20))), 8U);
+  request.id = 8;
+  EXPECT_EQ(core_->Submit(request).error().message,
+            "id of a request: expected more than 8, the last one, or 0 for the next, found 8");
+  core_->Cancel(7);
+  RunAll();
+  ExpectNothingHeld();
+}
+
 TEST_F(EngineCoreTest, CancelEndsAllAnswersAndFreesEverything) {
   Make(Small());
   Request several = Ask(Prompt(40), 100);

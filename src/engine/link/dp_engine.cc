@@ -82,7 +82,8 @@ Result<RequestId> DpEngine::Submit(Request request) {
     const std::lock_guard lock(mutex_);
     const int64_t group = choice_.Next();
     LATTE_RETURN_IF_ERROR(limits_.HasRoom(QueueOf(group), tokens));
-    const RequestId id = last_id_ + 1;
+    LATTE_ASSIGN_OR_RETURN(const RequestId id, IdAfter(last_id_, request.id));
+    request.id = id;
     live_[id] = {group, tokens, request.n};
     orders_.push_back({group, id, std::move(request)});
     last_id_ = id;

@@ -351,6 +351,7 @@ TEST_P(DpEngineOfTinyTest, ARequestThatAGroupRefusesEndsWithItsError) {
   RunRanks(1, {}, [&](Communicator& world) {
     GroupEngine engine(std::move(*core), 0, world);
     Request bad = Ask(5, 77, 256);
+    bad.id = 4;
     bad.tokens.front() = -7;
     bad.n = 2;
     const GroupReport report = engine.Do({.orders = {{0, 4, bad}, {1, 5, Ask(5, 1, 256)}}});

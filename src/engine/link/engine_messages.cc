@@ -1,5 +1,7 @@
 #include "src/engine/link/engine_messages.h"
 
+#include <algorithm>
+
 #include "src/engine/group/wire_fields.h"
 
 namespace latte {
@@ -155,6 +157,17 @@ EngineStats ReadStats(WireReader& from) {
   EngineStats out;
   VisitCounters(out, [&](auto& value) { ReadValue(value, from); });
   return out;
+}
+
+void AddRefusal(const Request& request, const Error& error, std::vector<TokenEvent>& events) {
+  for (int choice = 0; choice < std::max(request.n, 1); ++choice) {
+    TokenEvent& event = events.emplace_back();
+    event.request = request.id;
+    event.user_data = request.user_data;
+    event.choice = choice;
+    event.finish = FinishReason::kError;
+    event.error = error;
+  }
 }
 
 void WriteEvents(std::span<const TokenEvent> events, WireWriter& to) {

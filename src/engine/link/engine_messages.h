@@ -23,6 +23,9 @@ TokenEvent ReadEvent(WireReader& from);
 EngineStats ReadStats(WireReader& from);
 Error ReadError(WireReader& from);
 
+// The ends of all answers to a request that an engine has not taken.
+void AddRefusal(const Request& request, const Error& error, std::vector<TokenEvent>& events);
+
 void WriteEvents(std::span<const TokenEvent> events, WireWriter& to);
 std::vector<TokenEvent> ReadEvents(WireReader& from);
 

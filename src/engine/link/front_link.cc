@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "src/engine/link/engine_messages.h"
+
 namespace latte {
 namespace {
 
@@ -49,8 +51,7 @@ void FrontLink::OnMessage(const std::string& bytes) {
   const std::lock_guard lock(mutex_);
   if (engine_ == nullptr) return;
   if (message->kind == FrontMessage::Kind::kCancel) {
-    const auto found = open_.find(message->id);
-    if (found != open_.end()) engine_->Cancel(found->second.request);
+    engine_->Cancel(message->id);
   } else if (message->kind == FrontMessage::Kind::kDelivered) {
     undelivered_ -= std::min(undelivered_, static_cast<size_t>(message->bytes));
   } else {
@@ -61,18 +62,13 @@ void FrontLink::OnMessage(const std::string& bytes) {
 }
 
 void FrontLink::OnSubmit(Request request) {
-  const std::lock_guard lock(mutex_);  // held, so that no event comes before the request is known
+  const std::lock_guard lock(mutex_);
   if (engine_ == nullptr) return;
-  const uint64_t id = request.user_data;
-  const int answers = request.n;
-  const Result<RequestId> submitted = engine_->Submit(std::move(request));
+  const auto submitted = engine_->Submit(request);
   ++taken_;
-  if (submitted) {
-    open_.insert_or_assign(id, Open{*submitted, answers});
-  } else {
-    refusals_.push_back({id, submitted.error()});
-    engine_->Wake();
-  }
+  if (submitted) return;
+  AddRefusal(request, submitted.error(), refusals_);
+  engine_->Wake();
 }
 
 void FrontLink::OnLeft() {
@@ -83,10 +79,7 @@ void FrontLink::OnLeft() {
 }
 
 Status FrontLink::Serve(Engine& engine) {
-  engine.SetEventSink([this](std::span<const TokenEvent> events) {
-    ForgetEnded(events);
-    Report(events);
-  });
+  engine.SetEventSink([this](std::span<const TokenEvent> events) { Report(events); });
   {
     const std::lock_guard lock(mutex_);
     engine_ = &engine;
@@ -123,39 +116,53 @@ Status FrontLink::Drive(Engine& engine) {
 void FrontLink::Report(std::span<const TokenEvent> events) {
   last_report_ = Clock::now();
   RankMessage head{.kind = RankMessage::Kind::kReport, .stats = engine_->Stats()};
+  std::vector<TokenEvent> all;
   {
     const std::lock_guard lock(mutex_);
     head.taken = taken_;
-    head.refusals = std::exchange(refusals_, {});
+    all = std::exchange(refusals_, {});
   }
-  Send(head, events);
+  for (const TokenEvent& event : events)
+    if (!IsCut(event)) all.push_back(event);
+  Send(head, all);
+}
+
+// An event of an answer that SendTooLarge has ended.
+bool FrontLink::IsCut(const TokenEvent& event) {
+  const std::pair answer(event.request, event.choice);
+  return event.finish ? cut_.erase(answer) > 0 : cut_.contains(answer);
 }
 
 // Events that do not fit into one message go in several; one that fits into none becomes an error.
-void FrontLink::Send(RankMessage& head, std::span<const TokenEvent> events) {
+void FrontLink::Send(const RankMessage& head, std::span<const TokenEvent> events) {
   std::string bytes = ReportBytes(head, events);
   if (bytes.size() <= options_.most_payload) {
     if (!events.empty()) WaitForDelivery(bytes.size());
     return control_->Send(std::move(bytes));
   }
-  if (!head.refusals.empty()) {
-    Send(head, {});
-    head.refusals.clear();
-    return Send(head, events);
-  }
   if (events.size() > 1) {
     Send(head, events.first(events.size() / 2));
     return Send(head, events.subspan(events.size() / 2));
   }
-  TokenEvent event;
-  event.user_data = events.front().user_data;
-  event.choice = events.front().choice;
-  event.finish = FinishReason::kError;
-  event.error = {Code::kExhausted,
-                 fmt::format("a part of the answer has {} bytes; expected at most {}, which a rank "
-                             "sends at once; ask for fewer logprobs",
-                             bytes.size(), options_.most_payload)};
-  Send(head, {&event, 1});
+  SendTooLarge(head, events.front(), bytes.size());
+}
+
+// Ends the answer, and the others of its request, as the engine has to.
+void FrontLink::SendTooLarge(const RankMessage& head, const TokenEvent& event, size_t bytes) {
+  TokenEvent end;
+  end.request = event.request;
+  end.user_data = event.user_data;
+  end.choice = event.choice;
+  end.finish = FinishReason::kError;
+  end.error = {Code::kExhausted,
+               fmt::format("a part of the answer has {} bytes; expected at most {}, which a rank "
+                           "sends at once; ask for fewer logprobs",
+                           bytes, options_.most_payload)};
+  if (!event.finish) {
+    cut_.emplace(event.request, event.choice);
+    engine_->Cancel(event.request);
+  }
+  Send(head, {&end, 1});
 }
 
 void FrontLink::WaitForDelivery(size_t bytes) {
@@ -163,15 +170,6 @@ void FrontLink::WaitForDelivery(size_t bytes) {
   changed_.wait(
       lock, [&] { return left_ || undelivered_ == 0 || undelivered_ + bytes <= kMostUndelivered; });
   undelivered_ += bytes;
-}
-
-void FrontLink::ForgetEnded(std::span<const TokenEvent> events) {
-  const std::lock_guard lock(mutex_);
-  for (const TokenEvent& event : events) {
-    if (!event.finish) continue;
-    const auto found = open_.find(event.user_data);
-    if (found != open_.end() && --found->second.unended == 0) open_.erase(found);
-  }
 }
 
 }  // namespace latte

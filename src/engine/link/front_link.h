@@ -8,9 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "latte/engine.h"
@@ -55,25 +56,21 @@ class FrontLink {
   // On the engine's.
   [[nodiscard]] Status Drive(Engine& engine);
   void Report(std::span<const TokenEvent> events);
-  void Send(RankMessage& head, std::span<const TokenEvent> events);
+  void Send(const RankMessage& head, std::span<const TokenEvent> events);
+  void SendTooLarge(const RankMessage& head, const TokenEvent& event, size_t bytes);
   void WaitForDelivery(size_t bytes);
-  void ForgetEnded(std::span<const TokenEvent> events);
-
-  struct Open {
-    RequestId request = 0;  // the engine's
-    int unended = 1;        // answers
-  };
+  bool IsCut(const TokenEvent& event);
 
   const ControlOptions options_;
-  std::chrono::steady_clock::time_point last_report_;  // the engine's thread
+  std::chrono::steady_clock::time_point last_report_;  // the engine's thread uses this and the next
+  std::set<std::pair<RequestId, int>> cut_;  // answers that ended here, and not yet in the engine
 
   std::mutex mutex_;  // guards the rest
   std::condition_variable changed_;
   Engine* engine_ = nullptr;  // while it is served
   bool left_ = false;
   bool wants_saving_ = false;
-  std::unordered_map<uint64_t, Open> open_;  // by the front's id
-  std::vector<Refusal> refusals_;            // not reported yet
+  std::vector<TokenEvent> refusals_;  // not reported yet
   int64_t taken_ = 0;
   size_t undelivered_ = 0;  // bytes of reports with events
 

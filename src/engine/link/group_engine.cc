@@ -15,18 +15,6 @@ Status OtherBuild(const char* what) {
       what));
 }
 
-// The end of every answer of a request that the engine does not take.
-void Refuse(const GroupOrders::Order& order, const Error& error, std::vector<TokenEvent>& events) {
-  for (int choice = 0; choice < std::max(order.request->n, 1); ++choice) {
-    TokenEvent& event = events.emplace_back();
-    event.request = order.id;
-    event.user_data = order.request->user_data;
-    event.choice = choice;
-    event.finish = FinishReason::kError;
-    event.error = error;
-  }
-}
-
 }  // namespace
 
 std::vector<std::byte> WriteOrders(const GroupOrders& orders) {
@@ -86,31 +74,16 @@ Result<GroupReport> ReadReport(std::span<const std::byte> message) {
 
 GroupEngine::GroupEngine(std::unique_ptr<EngineCore> core, int64_t group, Communicator& world)
     : core_(std::move(core)), group_(group), world_(world) {
-  core_->SetEventSink([this](std::span<const TokenEvent> events) { Take(events); });
-}
-
-void GroupEngine::Take(std::span<const TokenEvent> events) {
-  for (const TokenEvent& event : events) {
-    const auto known = known_.find(event.request);
-    TokenEvent& out = events_.emplace_back(event);
-    out.request = known->second.id;
-    if (!event.finish || --known->second.open > 0) continue;
-    of_core_.erase(known->second.id);
-    known_.erase(known);
-  }
+  core_->SetEventSink([this](std::span<const TokenEvent> events) {
+    events_.insert(events_.end(), events.begin(), events.end());
+  });
 }
 
 void GroupEngine::Accept(const GroupOrders::Order& order) {
-  if (!order.request) {
-    const auto found = of_core_.find(order.id);
-    if (found != of_core_.end()) core_->Cancel(found->second);
-    return;
-  }
   if (order.group != group_) return;
-  const Result<RequestId> id = core_->Submit(*order.request);
-  if (!id) return Refuse(order, id.error(), events_);
-  known_[*id] = {order.id, order.request->n};
-  of_core_[order.id] = *id;
+  if (!order.request) return core_->Cancel(order.id);
+  if (const auto id = core_->Submit(*order.request); !id)
+    AddRefusal(*order.request, id.error(), events_);
 }
 
 void GroupEngine::Fail(const Error& error) {

@@ -2,7 +2,6 @@
 // requests to groups and collects their events (dp_engine.h). All groups step together.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,8 +17,8 @@ struct GroupOrders {
   enum class Kind : int64_t { kStep, kSavePrefixes, kStop };
   struct Order {
     int64_t group = 0;
-    RequestId id = 0;                // of rank 0
-    std::optional<Request> request;  // none: cancel it
+    RequestId id = 0;
+    std::optional<Request> request;  // with this id; none: cancel it
   };
   Kind kind = Kind::kStep;
   std::vector<Order> orders;
@@ -30,8 +29,8 @@ struct GroupReport {
   bool more_to_do = false;  // the next step has work
   QueueCount queue;
   EngineStats stats;
-  std::vector<TokenEvent> events;  // with ids of rank 0
-  std::optional<Error> error;      // of SavePrefixes
+  std::vector<TokenEvent> events;
+  std::optional<Error> error;  // of SavePrefixes
 };
 
 std::vector<std::byte> WriteOrders(const GroupOrders& orders);
@@ -52,20 +51,13 @@ class GroupEngine {
   GroupReport Do(const GroupOrders& orders);
 
  private:
-  struct Known {
-    RequestId id = 0;  // of rank 0
-    int open = 0;      // answers that have not ended
-  };
   void Accept(const GroupOrders::Order& order);
-  void Take(std::span<const TokenEvent> events);
   [[noreturn]] void Fail(const Error& error);
 
   std::unique_ptr<EngineCore> core_;
   int64_t group_;
   Communicator& world_;
-  std::map<RequestId, Known> known_;        // by the id of core_
-  std::map<RequestId, RequestId> of_core_;  // by the id of rank 0
-  std::vector<TokenEvent> events_;          // of the step
+  std::vector<TokenEvent> events_;  // of the step
 };
 
 // Leaders but rank 0: does what rank 0 says until it says kStop. Throws RankLost.

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -198,25 +199,24 @@ Status RemoteEngine::SendRequest(Request request, RequestId* id) {
   const QueueLimits limits{settings_.options.max_queued_requests,
                            settings_.options.max_queued_tokens};
   LATTE_RETURN_IF_ERROR(limits.HasRoom({std::ssize(untaken_), untaken_tokens_}, tokens));
-  const Open open{request.user_data, request.n};
-  request.user_data = last_id_ + 1;
+  LATTE_ASSIGN_OR_RETURN(request.id, IdAfter(last_id_, request.id));
+  const RequestId given = request.id;
   std::string bytes =
       ToBytes(FrontMessage{.kind = FrontMessage::Kind::kSubmit, .request = std::move(request)});
   if (bytes.size() > options_.control.most_payload)
     return InvalidArgument(
         fmt::format("the request has {} bytes as it is sent to a rank; expected at most {}",
                     bytes.size(), options_.control.most_payload));
-  open_.emplace(last_id_ + 1, open);
   untaken_.push_back(tokens);
   untaken_tokens_ += tokens;
-  *id = ++last_id_;
+  *id = last_id_ = given;
   front_->Send(0, std::move(bytes));  // in the order of ids
   return {};
 }
 
 void RemoteEngine::Cancel(RequestId id) {
   const std::lock_guard lock(mutex_);
-  if (failure_ || !open_.contains(id)) return;
+  if (failure_) return;
   front_->Send(0, ToBytes(FrontMessage{.kind = FrontMessage::Kind::kCancel, .id = id}));
 }
 
@@ -343,28 +343,9 @@ void RemoteEngine::OnReport(RankMessage message, size_t bytes) {
     untaken_tokens_ -= untaken_.front();
     untaken_.pop_front();
   }
-  for (Refusal& refusal : message.refusals) {
-    TokenEvent event;
-    event.user_data = refusal.id;
-    event.finish = FinishReason::kError;
-    event.error = std::move(refusal.error);
-    if (const auto found = open_.find(refusal.id); found != open_.end()) found->second.unended = 1;
-    AddEvent(std::move(event));
-  }
   if (!message.events.empty()) event_bytes_ += bytes;
-  for (TokenEvent& event : message.events) AddEvent(std::move(event));
+  std::ranges::move(message.events, std::back_inserter(events_));
   changed_.notify_all();
-}
-
-// Requires: mutex_ is held. An event of a request that has ended already is not the caller's any more.
-void RemoteEngine::AddEvent(TokenEvent event) {
-  const RequestId id = event.user_data;
-  const auto found = open_.find(id);
-  if (found == open_.end()) return;
-  event.request = id;
-  event.user_data = found->second.user_data;
-  if (event.finish && --found->second.unended == 0) open_.erase(found);
-  events_.push_back(std::move(event));
 }
 
 void RemoteEngine::OnFailed(int rank, const Error& error) {

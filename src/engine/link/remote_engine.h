@@ -13,7 +13,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "latte/engine.h"
@@ -89,13 +88,7 @@ class RemoteEngine final : public Engine {
   void OnReport(RankMessage message, size_t bytes);
   void OnLoaded(RankMessage message);
   void OnFailed(int rank, const Error& error);
-  void AddEvent(TokenEvent event);
   void SetFailure(Code code, std::string message);
-
-  struct Open {
-    uint64_t user_data = 0;  // the caller's
-    int unended = 1;         // answers
-  };
 
   const RemoteOptions options_;
   const ModelFiles& files_;
@@ -114,8 +107,7 @@ class RemoteEngine final : public Engine {
   std::chrono::steady_clock::time_point last_report_;
   std::vector<TokenEvent> events_;  // for the sink
   size_t event_bytes_ = 0;          // of the reports that they came with
-  std::unordered_map<RequestId, Open> open_;
-  std::deque<int64_t> untaken_;  // prompt tokens of requests on their way to rank 0
+  std::deque<int64_t> untaken_;     // prompt tokens of requests on their way to rank 0
   int64_t untaken_tokens_ = 0;
   int64_t taken_ = 0;
   RequestId last_id_ = 0;

@@ -46,14 +46,15 @@ class FakeEngine final : public Engine {
   Result<RequestId> Submit(Request request) override {
     LATTE_RETURN_IF_ERROR(on_submit());
     const std::lock_guard lock(mutex_);
-    const RequestId id = 1000 + requests_.size();
+    const RequestId id = request.id;
     requests_.emplace(id, Running{std::move(request)});
     changed_.notify_all();
     return id;
   }
   void Cancel(RequestId id) override {
     const std::lock_guard lock(mutex_);
-    requests_.at(id).cancelled = true;
+    if (const auto found = requests_.find(id); found != requests_.end())
+      found->second.cancelled = true;
   }
   void SetEventSink(EventSink sink) override { sink_ = std::move(sink); }
   Status Step() override {
@@ -302,7 +303,7 @@ TEST(RemoteEngine, ARefusalOfTheRankIsAnEvent) {
   Request request = Ask(1);
   request.n = 3;
   ASSERT_TRUE(engine->Submit(request));
-  ASSERT_TRUE(events.Run(1));
+  ASSERT_TRUE(events.Run(3)) << "one for each answer";
   EXPECT_EQ(events.last[7].finish, FinishReason::kError);
   EXPECT_EQ(events.last[7].error.code, Code::kExhausted);
   EXPECT_EQ(events.last[7].error.message, "the queue is full");
@@ -390,6 +391,9 @@ TEST(RemoteEngine, EventsThatDoNotFitIntoOneMessage) {
   ASSERT_TRUE(events.Run(8));
   EXPECT_EQ(events.last[9].error.code, Code::kExhausted);
   EXPECT_NE(events.last[9].error.message.find("expected at most 250000"), std::string::npos);
+  ASSERT_TRUE(engine->Submit(Ask(1, 10)));
+  ASSERT_TRUE(events.Run(9));
+  EXPECT_TRUE(events.last.contains(10)) << "an answer has ended twice";
 }
 
 TEST(RemoteEngine, PrefixesAreSavedByTheRank) {

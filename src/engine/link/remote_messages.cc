@@ -26,10 +26,6 @@ Kind ReadKind(WireReader& from, Kind last) {
 void ReadReport(RankMessage& out, WireReader& from) {
   out.taken = from.Int();
   out.stats = ReadStats(from);
-  for (int64_t rest = from.Int(); rest > 0 && from.good(); --rest) {
-    const auto id = static_cast<uint64_t>(from.Int());
-    out.refusals.push_back({id, ReadError(from)});
-  }
   out.events = ReadEvents(from);
 }
 
@@ -59,11 +55,6 @@ std::string ReportBytes(const RankMessage& message, std::span<const TokenEvent> 
   out.Int(static_cast<int64_t>(RankMessage::Kind::kReport));
   out.Int(message.taken);
   Write(message.stats, out);
-  out.Int(std::ssize(message.refusals));
-  for (const Refusal& refusal : message.refusals) {
-    out.Int(static_cast<int64_t>(refusal.id));
-    Write(refusal.error, out);
-  }
   WriteEvents(events, out);
   return Take(out);
 }

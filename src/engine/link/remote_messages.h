@@ -1,6 +1,5 @@
 // Messages between a front and its ranks: bytes of the control connection (comm/control/rank.h) in the form
-// of wire.h. A request and its events are named by an id that the front gives:
-// Request::user_data and TokenEvent::user_data on the way.
+// of wire.h. A request and its events are named by Request::id, which the front gives.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +17,17 @@ struct FrontMessage {
   enum class Kind : int64_t { kSubmit, kCancel, kDelivered, kSavePrefixes };
   Kind kind = Kind::kSavePrefixes;
   Request request;    // kSubmit
-  uint64_t id = 0;    // kCancel
+  RequestId id = 0;   // kCancel
   int64_t bytes = 0;  // kDelivered: of reports with events that the front has dealt with
-};
-
-// A request that the engine did not take.
-struct Refusal {
-  uint64_t id = 0;
-  Error error;
 };
 
 // Rank 0 sends all but kFailed, which any rank sends.
 struct RankMessage {
   enum class Kind : int64_t { kLoaded, kReport, kSaved, kFailed };
   Kind kind = Kind::kFailed;
-  EngineOptions options;          // kLoaded: resolved
-  EngineStats stats;              // kLoaded, kReport
-  int64_t taken = 0;              // kReport: kSubmit messages that were dealt with, since the start
-  std::vector<Refusal> refusals;  // kReport
+  EngineOptions options;  // kLoaded: resolved
+  EngineStats stats;      // kLoaded, kReport
+  int64_t taken = 0;      // kReport: kSubmit messages that were dealt with, since the start
   std::vector<TokenEvent> events;  // kReport
   Error error;                     // kSaved, kFailed; kSaved: kOk if all was saved
 };

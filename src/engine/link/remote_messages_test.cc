@@ -10,6 +10,7 @@ namespace {
 FrontMessage Submit() {
   FrontMessage message{.kind = FrontMessage::Kind::kSubmit};
   message.request.tokens = {1, 2, 3};
+  message.request.id = 4;
   message.request.user_data = 7;
   message.request.n = 2;
   return message;
@@ -18,7 +19,6 @@ FrontMessage Submit() {
 RankMessage Report() {
   RankMessage message{.kind = RankMessage::Kind::kReport, .taken = 9};
   message.stats.steps = 4;
-  message.refusals = {{5, {Code::kExhausted, "full"}}};
   TokenEvent event;
   event.user_data = 7;
   event.text = "a";
@@ -57,8 +57,6 @@ TEST(RemoteMessages, AreReadAsTheyWereWritten) {
   }
   const RankMessage report = ReadRankMessage(ToBytes(Report())).value();
   EXPECT_EQ(report.taken, 9);
-  EXPECT_EQ(report.refusals.at(0).id, 5);
-  EXPECT_EQ(report.refusals.at(0).error.message, "full");
   EXPECT_EQ(report.events.at(1).text, "a");
   EXPECT_EQ(ReadRankMessage(ToBytes(Loaded()))->options.max_tokens, 77);
 }

@@ -18,13 +18,22 @@ Status QueueLimits::HasRoom(const QueueCount& queue, int64_t prompt_tokens) cons
   return {};
 }
 
+Result<RequestId> IdAfter(RequestId last, RequestId id) {
+  if (id == 0) return last + 1;
+  if (id > last) return id;
+  return InvalidArgument(fmt::format(
+      "id of a request: expected more than {}, the last one, or 0 for the next, found {}", last,
+      id));
+}
+
 Result<RequestId> Inbox::Put(std::unique_ptr<RequestState> request) {
   const int64_t tokens = request->outputs.front()->sequence.length();
   const std::lock_guard lock(mutex_);
   LATTE_RETURN_IF_ERROR(limits_.HasRoom(queue_, tokens));
-  request->id = last_id_ + 1;
+  LATTE_ASSIGN_OR_RETURN(const RequestId id, IdAfter(last_id_, request->request.id));
+  request->id = id;
   messages_.requests.push_back(std::move(request));  // without memory, nothing has changed
-  ++last_id_;
+  last_id_ = id;
   ++queue_.requests;
   queue_.tokens += tokens;
   changed_.notify_all();

@@ -25,12 +25,16 @@ struct QueueLimits {
   [[nodiscard]] Status HasRoom(const QueueCount& queue, int64_t prompt_tokens) const;
 };
 
+// The id of a request whose caller has given `id`, which follows `last`. Errors: kInvalidArgument.
+[[nodiscard]] Result<RequestId> IdAfter(RequestId last, RequestId id);
+
 // Thread-safe.
 class Inbox {
  public:
   explicit Inbox(const QueueLimits& limits) : limits_(limits) {}
 
-  // Gives the request an id. Errors: kExhausted when too many requests or prompt tokens wait.
+  // Gives the request its id. Errors: of IdAfter; kExhausted when too many requests or prompt tokens
+  // wait.
   [[nodiscard]] Result<RequestId> Put(std::unique_ptr<RequestState> request);
   void Cancel(RequestId id);
 
