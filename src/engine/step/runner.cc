@@ -56,10 +56,9 @@ int64_t Runner::SparseFrom(StepKind kind) const {
   return kind == StepKind::kDraft && SharesKeys(model_, options_) ? 0 : options_.sparse_from;
 }
 
-// `list` where kernels read it.
+// Values of a list of the step, where kernels read them.
 template <class T>
-std::span<const T> Runner::Placed(const Step& step, const StepList<T>& list) const {
-  const std::span<const T> values = list.values();
+std::span<const T> Runner::Placed(const Step& step, std::span<const T> values) const {
   if (workspace_.device().is_host()) return values;
   const auto* const at = reinterpret_cast<const std::byte*>(values.data());
   return {reinterpret_cast<const T*>(placed_.Ptr<std::byte>() + (at - step.block().data())),
@@ -86,10 +85,10 @@ StepContext Runner::Context(const Step& step) {
 
 StepContext Runner::BatchContext(const Step& step) {
   StepContext out = Context(step);
-  step.Chunks(Placed(step, step.pages), chunks_);
-  out.tokens = Placed(step, step.tokens);
-  out.positions = Placed(step, step.positions);
-  out.slots = Placed(step, step.slots);
+  step.Chunks(Placed(step, step.pages.values()), chunks_);
+  out.tokens = Placed(step, step.tokens.values());
+  out.positions = Placed(step, step.positions.values());
+  out.slots = Placed(step, step.slots.values());
   out.sequences = chunks_;
   return out;
 }
@@ -166,7 +165,7 @@ void Runner::RunModel(const Step& step, StepContext& context) {
     if (rows > 0) hidden_rows_ = rows;
     model_.Forward(context, rows == 0 ? none : hidden());
     if (!step.keep.empty())
-      latte::Run<PackDraftsOp>({hidden(), Placed(step, step.keep), kept_}, exec_);
+      latte::Run<PackDraftsOp>({hidden(), Placed(step, step.keep.values()), kept_}, exec_);
     return;
   }
   // Rows of kept states, or of the draft before.
@@ -194,14 +193,11 @@ void Runner::PlaceSharedKeys(const Step& step, StepContext& context) {
 TensorView Runner::hidden() const { return hidden_.view().Slice(0, 0, hidden_rows_); }
 TensorView Runner::drafted() const { return draft_.view().Slice(0, 0, draft_rows_); }
 
-// x[rows,:]; `rows` are part of a list of the step.
+// x[rows,:]; `rows` are values of a list of the step.
 TensorView Runner::RowsOf(const TensorView& x, const Step& step, std::span<const int32_t> rows) {
   if (AreNeighbours(rows)) return x.Slice(0, rows.front(), rows.back() + 1);
-  const StepList<int32_t>& list =
-      rows.data() == step.sources.values().data() ? step.sources : step.logit_rows;
-  const auto first = static_cast<size_t>(rows.data() - list.values().data());
   const TensorView out = workspace_.Take(DType::kF32, {std::ssize(rows), x.shape[1]});
-  latte::Run<GatherOp>({x, Placed(step, list).subspan(first, rows.size()), out}, exec_);
+  latte::Run<GatherOp>({x, Placed(step, rows), out}, exec_);
   return out;
 }
 

@@ -122,7 +122,7 @@ class Runner {
   StepContext BatchContext(const Step& step);
   StepLogits ComputeLogits(const Step& step, int64_t block);
   template <class T>
-  std::span<const T> Placed(const Step& step, const StepList<T>& list) const;
+  std::span<const T> Placed(const Step& step, std::span<const T> values) const;
   TensorView RowsOf(const TensorView& x, const Step& step, std::span<const int32_t> rows);
   void PlaceSharedKeys(const Step& step, StepContext& context);
   template <class F>
