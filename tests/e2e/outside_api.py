@@ -90,6 +90,8 @@ class Header:
                 name = f"{space}{match[2]}" + ("<int>" if match[1] else "")
                 value = re.sub(rf"\b{match[1]}\b", "int", match[3]) if match[1] else match[3]
                 self.entries.add(f"type {name} = {value}")
+            elif head.startswith(("inline constexpr", "template <")):
+                pass  # constants and templates: fields.h, which describes options to their readers
             elif "(" in head:
                 self.function(head, space)
             elif not head.startswith("template"):
@@ -113,14 +115,16 @@ class Header:
             if match := re.fullmatch(r"using (\w+) = (.+)", head):
                 self.nested[match[1]] = f"{name}::{match[1]}"
                 self.entries.add(f"type {name}::{match[1]} = {match[2]}")
-            elif "(" in head:
+            elif head.startswith("template <"):
+                pass
+            elif "(" in head.partition(" = ")[0]:
                 if not head.endswith("= delete") and not re.match(r"(explicit |virtual )?~?\w+\(", head):
                     self.function(head, name + "::")
             else:
                 self.field(name, head if inner is None else f"{head}{{{inner}}} {tail}")
 
     def field(self, name, text):
-        match = re.fullmatch(r"(.+?[\s*&>])(\w+)(\[\d+\])?(?: = (.+)|\{\} )?", text)
+        match = re.fullmatch(r"(.+?[\s*&>])(\w+)(\[\d+\])?(?: = (.+)| ?=?\{\} )?", text)
         default = f" = {match[4]}" if match[4] else ""
         self.entries.add(f"field {name}::{match[2]} : {squeezed(match[1] + (match[3] or ''))}{default}")
 
