@@ -179,7 +179,7 @@ struct Request {
       "none";               // "possible": it may begin with <think>; "begun": it begins inside
   std::string call_format;  // how it writes calls: "deepseek_v3", "kimi_k2" …; empty: it has none
   std::string cache_salt;   // prefixes are shared only among requests with equal salt
-  RequestId id = 0;         // greater than those of earlier requests; 0: the engine's next
+  RequestId id = 0;         // greater than the ids of earlier requests; 0: the engine's next
   uint64_t user_data = 0;   // the caller's own name for the request, echoed by its events
 
   // Checks everything that does not need a model. Errors: as SamplingParams::Validate.
@@ -268,7 +268,7 @@ void Request::VisitFields(Visit&& visit) {
       [](auto& r) -> auto& { return r.cache_salt; });
   visit(
       Field{.name = "id",
-            .help = "greater than those of earlier requests; 0: the engine's next",
+            .help = "greater than the ids of earlier requests; 0: the engine's next",
             .flag = kNoName,
             .json = kNoName},
       [](auto& r) -> auto& { return r.id; }, OnlyInCpp());
