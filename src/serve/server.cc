@@ -237,8 +237,8 @@ void Server::OnLoaded() {
   const bool first = !std::exchange(was_ready_, true);
   if (first) observer_->metrics().SetEngine(engine->options(), engine->Stats().pages_total);
   if (front_.state() != Front::State::kReady) return;
-  observer_->log().Info("ready");
   if (first) SayReady();
+  observer_->log().Info("ready");  // last: a line of the log does not fall into the command to copy
 }
 
 void Server::OnFailed(const Error& error) {
