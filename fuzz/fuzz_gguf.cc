@@ -1,10 +1,12 @@
 // A GGUF file: its header is read, then every value of its metadata by every getter, every byte of its
-// tensors, and the config of the model.
+// tensors, and the config and the tokenizer of the model.
 #include <string>
 #include <vector>
 
 #include "fuzz/fuzz_input.h"
+#include "fuzz/text_checks.h"
 #include "src/checkpoint/config/gguf/gguf_config.h"
+#include "src/checkpoint/config/gguf/gguf_tokenizer.h"
 #include "src/checkpoint/gguf/gguf_header.h"
 #include "src/checkpoint/gguf/gguf_parts.h"
 
@@ -57,6 +59,17 @@ void CheckConfig(const GgufHeader& header) {
   Require(code == Code::kCorrupt || code == Code::kUnsupported, "a bad config is refused");
 }
 
+void CheckGgufTokenizer(const GgufHeader& header, std::string_view text) {
+  const Result<Tokenizer> tokenizer = ParseGgufTokenizer(header.metadata);
+  if (!tokenizer) {
+    const Code code = tokenizer.error().code;
+    Require(code == Code::kCorrupt || code == Code::kUnsupported, "a bad tokenizer is refused");
+    return Require(tokenizer.error().message.starts_with("file"), "a refusal names the file");
+  }
+  // A token of a byte that is marked as added is spelled as in the file.
+  CheckTokenizer(*tokenizer, text, /*lossless=*/tokenizer->AddedIds().empty());
+}
+
 }  // namespace
 }  // namespace latte::fuzz
 
@@ -71,6 +84,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::CheckValues(header->metadata);
     fuzz::CheckTensors(*header, bytes);
     if (fuzz::OneIn(4, fuzz::AsText(data, size))) fuzz::CheckConfig(*header);
+    if (fuzz::OneIn(8, fuzz::AsText(data, size)))
+      fuzz::CheckGgufTokenizer(*header, fuzz::AsText(data, size));
   } else {
     const Code code = header.error().code;
     fuzz::Require(code == Code::kCorrupt || code == Code::kUnsupported, "a bad file is refused");

@@ -182,19 +182,28 @@ Status ReadSpecialTokensMap(const std::string& dir, TokenizerConfig* names) {
 
 }  // namespace
 
-Result<Tokenizer> Tokenizer::FromJson(std::string_view tokenizer_json,
-                                      std::string_view config_json) {
-  LATTE_ASSIGN_OR_RETURN(TokenizerFile file, ParseTokenizerFile(tokenizer_json));
-  if (config_json.empty()) return Build(std::move(file), {});
-  LATTE_ASSIGN_OR_RETURN(TokenizerConfig config, ParseTokenizerConfig(config_json));
-  return Build(std::move(file), std::move(config));
+Result<Tokenizer> Tokenizer::FromJson(std::string_view tokenizer_json, std::string_view config_json,
+                                      std::string_view place) {
+  return FromTexts(ParseTokenizerFile(tokenizer_json), config_json, place);
 }
 
 Result<Tokenizer> Tokenizer::FromTiktoken(std::string_view tiktoken_model,
-                                          std::string_view config_json) {
-  LATTE_ASSIGN_OR_RETURN(TokenizerFile file, ParseTiktokenFile(tiktoken_model, config_json));
-  LATTE_ASSIGN_OR_RETURN(TokenizerConfig config, ParseTokenizerConfig(config_json));
-  return Build(std::move(file), std::move(config));
+                                          std::string_view config_json, std::string_view place) {
+  return FromTexts(ParseTiktokenFile(tiktoken_model, config_json), config_json, place);
+}
+
+Result<Tokenizer> Tokenizer::FromTexts(Result<TokenizerFile> file, std::string_view config_json,
+                                       std::string_view place) {
+  const auto at_place = [&](Error error) {
+    error.message.insert(0, place);
+    return error;
+  };
+  if (!file) return tl::unexpected(at_place(std::move(file).error()));
+  TokenizerConfig config;
+  if (!config_json.empty()) {
+    LATTE_ASSIGN_OR_RETURN(config, ParseTokenizerConfig(config_json, place));
+  }
+  return Build(*std::move(file), std::move(config)).map_error(at_place);
 }
 
 Result<Tokenizer> Tokenizer::Build(TokenizerFile file, TokenizerConfig config) {
@@ -251,7 +260,7 @@ Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, EncodeOpti
   std::vector<int32_t> ids;
   if (options.add_bos) {
     if (!state_->bos)
-      return InvalidArgument("the tokenizer has no BOS token: tokenizer_config.json names none");
+      return InvalidArgument("the tokenizer has no BOS token: the files of the model name none");
     ids.push_back(*state_->bos);
   }
   std::string repaired;

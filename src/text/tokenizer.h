@@ -49,11 +49,14 @@ class Tokenizer {
   // Errors: kNotFound if a required file is missing; kCorrupt and kUnsupported naming file and key.
   [[nodiscard]] static Result<Tokenizer> Load(const std::string& dir);
 
-  // As Load, from text. With tokenizer.json, `config_json` may be empty.
+  // As Load, from text. With tokenizer.json, `config_json` may be empty. Messages put `place` before
+  // the name of a file.
   [[nodiscard]] static Result<Tokenizer> FromJson(std::string_view tokenizer_json,
-                                                  std::string_view config_json = {});
+                                                  std::string_view config_json = {},
+                                                  std::string_view place = {});
   [[nodiscard]] static Result<Tokenizer> FromTiktoken(std::string_view tiktoken_model,
-                                                      std::string_view config_json);
+                                                      std::string_view config_json,
+                                                      std::string_view place = {});
 
   // The ids of `text`, which may be any bytes: invalid UTF-8 is first replaced by U+FFFD.
   // Errors: kInvalidArgument if the text has 2^31 bytes or more, a piece of the pre-tokenizer more
@@ -108,6 +111,8 @@ class Tokenizer {
 
  private:
   struct State;
+  static Result<Tokenizer> FromTexts(Result<TokenizerFile> file, std::string_view config_json,
+                                     std::string_view place);
   static Result<Tokenizer> Build(TokenizerFile file, TokenizerConfig config);
   explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 

@@ -220,8 +220,9 @@ Result<TokenizerFile> ParseTokenizerFile(std::string_view json) {
   return file;
 }
 
-Result<TokenizerConfig> ParseTokenizerConfig(std::string_view json) {
-  LATTE_ASSIGN_OR_RETURN(const Json root, Json::Parse(json, "tokenizer_config.json"));
+Result<TokenizerConfig> ParseTokenizerConfig(std::string_view json, std::string_view place) {
+  LATTE_ASSIGN_OR_RETURN(const Json root,
+                         Json::Parse(json, fmt::format("{}tokenizer_config.json", place)));
   if (!root.is_object()) return Corrupt(fmt::format("{}: expected an object", root.path()));
   TokenizerConfig config;
   LATTE_ASSIGN_OR_RETURN(config.bos_token, ReadConfigToken(root, "bos_token"));

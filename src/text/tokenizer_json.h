@@ -55,8 +55,9 @@ struct TokenizerConfig {
   ChatTemplate chat_template;
 };
 
-// Errors: as above.
-[[nodiscard]] Result<TokenizerConfig> ParseTokenizerConfig(std::string_view json);
+// Messages put `place` before the name of the file. Errors: as above.
+[[nodiscard]] Result<TokenizerConfig> ParseTokenizerConfig(std::string_view json,
+                                                           std::string_view place = {});
 
 // Takes bos_token and eos_token from special_tokens_map.json if `config` does not name them, as
 // transformers does for files older than added_tokens_decoder.
