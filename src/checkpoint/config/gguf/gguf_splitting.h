@@ -1,10 +1,11 @@
 // How text is split before byte pair encoding, by the name that GGUF files give a way to split
-// (tokenizer.ggml.pre). The patterns are those of the models' own tokenizers, not the approximations
-// of other programs, so that the ids are the same as from a model's folder.
+// (tokenizer.ggml.pre). The patterns come from the models' own tokenizers; the approximations of other
+// programs would give other ids.
 //
-// Patterns of files at hand: deepseek-v3, deepseek-llm, kimi-k2. As others state the models' own:
-// glm4, tekken, youtu, deepseek-coder. As converters tell that tokenizers are alike: joyai-llm splits
-// like deepseek-v3, gigachat and a.x-4.0 like GPT-2.
+// The pattern of deepseek-v3 is the pattern of the model's tokenizer.json. deepseek-llm and kimi-k2 have the
+// patterns of tests/data/tokenizer/v2_style and of tokenizer_tiktoken.h. The patterns of glm4, tekken,
+// youtu and deepseek-coder are copied from programs that quote the models' files. Converters tell that
+// joyai-llm splits like deepseek-v3, and gigachat and a.x-4.0 like GPT-2.
 #pragma once
 
 #include <span>

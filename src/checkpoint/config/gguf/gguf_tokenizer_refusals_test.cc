@@ -27,7 +27,7 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// What the message about the small vocabulary after `change` says.
+// The message about the small vocabulary after `change`.
 template <class Change>
 std::string After(Change change) {
   GgufVocabularyArrays arrays = SmallGgufVocabulary();

@@ -208,7 +208,9 @@ TEST(GgufTokenizer, NamedTemplatesAreThoseOfTheFolder) {
   m.Text("tokenizer.chat_template.default", "another");
   EXPECT_EQ(Made(m).chat_template(), "main {{ x }}");
   ASSERT_EQ(Made(m).unused_chat_templates().size(), 1u);
-  EXPECT_EQ(Made(m).unused_chat_templates()[0].find("'rag' of m.gguf, its metadata as tokenizer_config.json"), 0u);
+  EXPECT_EQ(Made(m).unused_chat_templates()[0].find(
+                "'rag' of m.gguf, its metadata as tokenizer_config.json"),
+            0u);
   m.entries.erase("tokenizer.chat_template");
   EXPECT_EQ(Made(m).chat_template(), "another");
   m.entries.erase("tokenizer.chat_template.default");
