@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "src/tensor/float_bits.h"
+#include "src/tensor/weight_blocks.h"
 
 namespace latte {
 
@@ -13,6 +14,9 @@ namespace latte {
 //
 // kU4: two values of 0 to 15 per byte, the one of the lower index in the low four bits. The last
 // dimension of such a view, its strides and SizeOf count bytes; ValuesPerElement is 2.
+//
+// kQ4_0 and those behind it: blocks of GGUF files (weight_blocks.h). The last dimension, its strides and
+// SizeOf count blocks; ValuesPerElement is the number of values in a block.
 enum class DType : uint8_t {
   kF32,
   kF16,
@@ -25,7 +29,20 @@ enum class DType : uint8_t {
   kI32,
   kI64,
   kBool,
-  kF8E8M0
+  kF8E8M0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kMXFP4
 };
 
 // The part of a type in a matrix product.
@@ -33,13 +50,14 @@ enum class DTypeUse : uint8_t {
   kPlain,        // activations, and weights without scales
   kScaledFloat,  // weights that need scales
   kScaledInt,    // the same; products take activations that are rounded to int8
+  kBlocks,       // weights with their scales inside
   kOther
 };
 
 struct DTypeInfo {
   DType dtype;
   std::string_view name;    // "bf16"
-  std::string_view stored;  // the name of the type in safetensors files; empty: it has none
+  std::string_view stored;  // the name of the type in files of weights; empty: it has none
   int64_t bytes;            // of one element
   int64_t values;           // that one element of the last dimension holds
   DTypeUse use;
@@ -60,6 +78,17 @@ float LoadAs(const std::byte* row, int64_t i) {
 inline float LoadU4(const std::byte* row, int64_t i) {
   return static_cast<float>(static_cast<int>(row[i / 2]) >> i % 2 * 4 & 15);
 }
+template <class Block>
+float LoadFromBlock(const std::byte* row, int64_t i) {
+  return blocks::ValueAt<Block>(
+      reinterpret_cast<const uint8_t*>(row) + i / Block::kValues * Block::kBytes,
+      static_cast<int>(i % Block::kValues));
+}
+template <class Block>
+constexpr DTypeInfo BlockInfo(DType dtype, std::string_view name, std::string_view stored) {
+  return {dtype, name, stored, Block::kBytes, Block::kValues, DTypeUse::kBlocks, 0,
+          LoadFromBlock<Block>};
+}
 
 // clang-format off
 inline constexpr DTypeInfo kDTypes[] = {
@@ -75,6 +104,19 @@ inline constexpr DTypeInfo kDTypes[] = {
     {DType::kI64, "i64", "I64", 8, 1, DTypeUse::kOther, 0, nullptr},
     {DType::kBool, "bool", "BOOL", 1, 1, DTypeUse::kOther, 0, nullptr},
     {DType::kF8E8M0, "f8_e8m0", "F8_E8M0", 1, 1, DTypeUse::kOther, 0, LoadAs<uint8_t, F8E8M0ToFloat>},
+    BlockInfo<blocks::Q4_0>(DType::kQ4_0, "q4_0", "Q4_0"),
+    BlockInfo<blocks::Q4_1>(DType::kQ4_1, "q4_1", "Q4_1"),
+    BlockInfo<blocks::Q5_0>(DType::kQ5_0, "q5_0", "Q5_0"),
+    BlockInfo<blocks::Q5_1>(DType::kQ5_1, "q5_1", "Q5_1"),
+    BlockInfo<blocks::Q8_0>(DType::kQ8_0, "q8_0", "Q8_0"),
+    BlockInfo<blocks::Q2_K>(DType::kQ2_K, "q2_k", "Q2_K"),
+    BlockInfo<blocks::Q3_K>(DType::kQ3_K, "q3_k", "Q3_K"),
+    BlockInfo<blocks::Q4_K>(DType::kQ4_K, "q4_k", "Q4_K"),
+    BlockInfo<blocks::Q5_K>(DType::kQ5_K, "q5_k", "Q5_K"),
+    BlockInfo<blocks::Q6_K>(DType::kQ6_K, "q6_k", "Q6_K"),
+    BlockInfo<blocks::IQ4_NL>(DType::kIQ4_NL, "iq4_nl", "IQ4_NL"),
+    BlockInfo<blocks::IQ4_XS>(DType::kIQ4_XS, "iq4_xs", "IQ4_XS"),
+    BlockInfo<blocks::MXFP4>(DType::kMXFP4, "mxfp4", "MXFP4"),
 };
 // clang-format on
 
@@ -96,6 +138,8 @@ inline float LoadElement(const std::byte* row, DType dtype, int64_t i) {
 }
 
 constexpr bool IsPlain(DType dtype) { return InfoOf(dtype).use == DTypeUse::kPlain; }
+
+constexpr bool IsBlocks(DType dtype) { return InfoOf(dtype).use == DTypeUse::kBlocks; }
 
 // Whether weights may have the type.
 constexpr bool IsWeight(DType dtype) { return InfoOf(dtype).use != DTypeUse::kOther; }
