@@ -86,7 +86,13 @@ float LoadFromBlock(const std::byte* row, int64_t i) {
 }
 template <class Block>
 constexpr DTypeInfo BlockInfo(DType dtype, std::string_view name, std::string_view stored) {
-  return {dtype, name, stored, Block::kBytes, Block::kValues, DTypeUse::kBlocks, 0,
+  return {dtype,
+          name,
+          stored,
+          Block::kBytes,
+          Block::kValues,
+          DTypeUse::kBlocks,
+          0,
           LoadFromBlock<Block>};
 }
 
