@@ -32,31 +32,41 @@ constexpr uint16_t U16At(const uint8_t* p) {
 constexpr float F16At(const uint8_t* p) { return F16ToFloat(U16At(p)); }
 constexpr int8_t I8At(const uint8_t* p) { return static_cast<int8_t>(*p); }
 
-// Code i of consecutive runs of 2·half codes: a run is `half` bytes, whose low four bits come first.
-constexpr int NibbleAt(const uint8_t* codes, int i, int half) {
-  return codes[i / (2 * half) * half + i % half] >> (i / half % 2 * 4) & 15;
+// The codes of 16 consecutive values, from a multiple of 16 on, lie in consecutive bytes, at the same bits,
+// except for fifth bits. So code i + j is read with the position of code i: if j is not 0, i is a multiple
+// of 16 and j is below 16. Compilers make vectors of a loop over j.
+
+// Code i + j of consecutive runs of 2·half codes: a run is `half` bytes, whose low four bits come first.
+constexpr int NibbleAt(const uint8_t* codes, int i, int half, int j = 0) {
+  return codes[i / (2 * half) * half + i % half + j] >> (i / half % 2 * 4) & 15;
 }
 
-// Code i of 256 codes of 2 bits: 128 codes are 32 bytes, whose lowest two bits come first.
-constexpr int CrumbAt(const uint8_t* codes, int i) {
-  return codes[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
+// Code i + j of 256 codes of 2 bits: 128 codes are 32 bytes, whose lowest two bits come first.
+constexpr int CrumbAt(const uint8_t* codes, int i, int j = 0) {
+  return codes[i / 128 * 32 + i % 32 + j] >> (i / 32 % 4 * 2) & 3;
 }
 
-// Bit i of 256 bits: 32 bytes, whose lowest bits come first.
-constexpr int BitAt(const uint8_t* bits, int i) { return bits[i % 32] >> (i / 32) & 1; }
+// Bit i + j of 256 bits: 32 bytes, whose lowest bits come first.
+constexpr int BitAt(const uint8_t* bits, int i, int j = 0) {
+  return bits[i % 32 + j] >> (i / 32) & 1;
+}
 
 // d, 16 bytes of codes: d(q − 8).
 struct Q4_0 {
   static constexpr int kValues = 32, kBytes = 18, kGroup = 32;
   static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b)}; }
-  static constexpr int Code(const uint8_t* b, int i) { return NibbleAt(b + 2, i, 16) - 8; }
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+    return NibbleAt(b + 2, i, 16, j) - 8;
+  }
 };
 
 // d, m, 16 bytes of codes: d·q + m.
 struct Q4_1 {
   static constexpr int kValues = 32, kBytes = 20, kGroup = 32;
   static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b), F16At(b + 2)}; }
-  static constexpr int Code(const uint8_t* b, int i) { return NibbleAt(b + 4, i, 16); }
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+    return NibbleAt(b + 4, i, 16, j);
+  }
 };
 
 // Bit i of the fifth bits of 32 codes: 4 bytes, lowest first.
@@ -66,8 +76,8 @@ constexpr int FifthBit(const uint8_t* bits, int i) { return bits[i / 8] >> (i % 
 struct Q5_0 {
   static constexpr int kValues = 32, kBytes = 22, kGroup = 32;
   static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b)}; }
-  static constexpr int Code(const uint8_t* b, int i) {
-    return (NibbleAt(b + 6, i, 16) | FifthBit(b + 2, i) << 4) - 16;
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+    return (NibbleAt(b + 6, i, 16, j) | FifthBit(b + 2, i + j) << 4) - 16;
   }
 };
 
@@ -75,8 +85,8 @@ struct Q5_0 {
 struct Q5_1 {
   static constexpr int kValues = 32, kBytes = 24, kGroup = 32;
   static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b), F16At(b + 2)}; }
-  static constexpr int Code(const uint8_t* b, int i) {
-    return NibbleAt(b + 8, i, 16) | FifthBit(b + 4, i) << 4;
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+    return NibbleAt(b + 8, i, 16, j) | FifthBit(b + 4, i + j) << 4;
   }
 };
 
@@ -84,7 +94,7 @@ struct Q5_1 {
 struct Q8_0 {
   static constexpr int kValues = 32, kBytes = 34, kGroup = 32;
   static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b)}; }
-  static constexpr int Code(const uint8_t* b, int i) { return I8At(b + 2 + i); }
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) { return I8At(b + 2 + i + j); }
 };
 
 // 16 bytes of scales s (low 4 bits) and minima m, 64 bytes of codes, d, dmin: d·s·q − dmin·m.
@@ -94,7 +104,7 @@ struct Q2_K {
     return {F16At(b + 80) * static_cast<float>(b[g] & 15),
             -(F16At(b + 82) * static_cast<float>(b[g] >> 4))};
   }
-  static constexpr int Code(const uint8_t* b, int i) { return CrumbAt(b + 16, i); }
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) { return CrumbAt(b + 16, i, j); }
 };
 
 // 32 bytes of third bits, 64 bytes of codes, 16 scales s of 6 bits, d: d(s − 32)(q − 4). A scale has
@@ -106,8 +116,8 @@ struct Q3_K {
     const int scale = NibbleAt(s, g, 8) | (s[8 + g % 4] >> (g / 4 * 2) & 3) << 4;
     return {F16At(b + 108) * static_cast<float>(scale - 32)};
   }
-  static constexpr int Code(const uint8_t* b, int i) {
-    return (CrumbAt(b + 32, i) | BitAt(b, i) << 2) - 4;
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+    return (CrumbAt(b + 32, i, j) | BitAt(b, i, j) << 2) - 4;
   }
 };
 
@@ -129,7 +139,9 @@ constexpr GroupScale PackedGroup(const uint8_t* b, int g) {
 struct Q4_K {
   static constexpr int kValues = 256, kBytes = 144, kGroup = 32;
   static constexpr GroupScale Scale(const uint8_t* b, int g) { return PackedGroup(b, g); }
-  static constexpr int Code(const uint8_t* b, int i) { return NibbleAt(b + 16, i, 32); }
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+    return NibbleAt(b + 16, i, 32, j);
+  }
 };
 
 // d, dmin, 12 bytes of scales s and minima m, 32 bytes of fifth bits, 128 bytes of codes:
@@ -137,8 +149,8 @@ struct Q4_K {
 struct Q5_K {
   static constexpr int kValues = 256, kBytes = 176, kGroup = 32;
   static constexpr GroupScale Scale(const uint8_t* b, int g) { return PackedGroup(b, g); }
-  static constexpr int Code(const uint8_t* b, int i) {
-    return NibbleAt(b + 48, i, 32) | BitAt(b + 16, i) << 4;
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+    return NibbleAt(b + 48, i, 32, j) | BitAt(b + 16, i, j) << 4;
   }
 };
 
@@ -149,8 +161,8 @@ struct Q6_K {
   static constexpr GroupScale Scale(const uint8_t* b, int g) {
     return {F16At(b + 208) * static_cast<float>(I8At(b + 192 + g))};
   }
-  static constexpr int Code(const uint8_t* b, int i) {
-    return (NibbleAt(b, i, 64) | CrumbAt(b + 128, i) << 4) - 32;
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+    return (NibbleAt(b, i, 64, j) | CrumbAt(b + 128, i, j) << 4) - 32;
   }
 };
 
@@ -166,7 +178,9 @@ constexpr int Iq4Value(int code) {
 struct IQ4_NL {
   static constexpr int kValues = 32, kBytes = 18, kGroup = 32;
   static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b)}; }
-  static constexpr int Code(const uint8_t* b, int i) { return Iq4Value(NibbleAt(b + 2, i, 16)); }
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+    return Iq4Value(NibbleAt(b + 2, i, 16, j));
+  }
 };
 
 // d, 8 scales s of 6 bits (2 bytes of high two bits, 4 bytes of low four), 128 bytes of codes:
@@ -177,7 +191,9 @@ struct IQ4_XS {
     const int scale = (b[4 + g / 2] >> (g % 2 * 4) & 15) | (U16At(b + 2) >> (2 * g) & 3) << 4;
     return {F16At(b) * static_cast<float>(scale - 32)};
   }
-  static constexpr int Code(const uint8_t* b, int i) { return Iq4Value(NibbleAt(b + 8, i, 16)); }
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+    return Iq4Value(NibbleAt(b + 8, i, 16, j));
+  }
 };
 
 // An exponent e, 16 bytes of codes: 2^(e − 128) times twice the E2M1 number of the code (Open Compute
@@ -185,9 +201,9 @@ struct IQ4_XS {
 struct MXFP4 {
   static constexpr int kValues = 32, kBytes = 17, kGroup = 32;
   static constexpr GroupScale Scale(const uint8_t* b, int) { return {F8E8M0ToFloat(*b) * 0.5f}; }
-  static constexpr int Code(const uint8_t* b, int i) {
+  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
     constexpr int8_t twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-    return twice[NibbleAt(b + 1, i, 16)];
+    return twice[NibbleAt(b + 1, i, 16, j)];
   }
 };
 
