@@ -13,7 +13,7 @@ LEVELS = dict(base=0, http=1, tensor=1, kernels=2, comm=2, text=2, grammar=3, ji
 # Subfolders in layers, lowest first: a subfolder includes itself and the ones before it in the list; the subfolders of a
 # tuple do not include one another.
 FLOORS = [
-    ("kernels/cpu", "kernels/cpu/isa", "kernels/cpu/common", (
+    ("kernels/cpu", "kernels/cpu/isa", "kernels/cpu/common", "kernels/cpu/blocks", (
         "kernels/cpu/gemm", "kernels/cpu/gemm_t", "kernels/cpu/mla_decode", "kernels/cpu/indexer", "kernels/cpu/mha", "kernels/cpu/pointwise",
         "kernels/cpu/sampling", "kernels/cpu/peak"), "kernels/cpu/targets"),
     ("hub/net", "hub/repo", "hub/files", "hub"),

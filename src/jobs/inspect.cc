@@ -173,7 +173,8 @@ struct WeightKind {
 constexpr WeightKind kWeightKinds[] = {{"bf16 · bf16", DType::kBF16, DType::kBF16, 0},
                                        {"bf16 · e4m3", DType::kBF16, DType::kF8E4M3, 128},
                                        {"i8 · i8", DType::kI8, DType::kI8, 128},
-                                       {"i8 · u4", DType::kI8, DType::kU4, 32}};
+                                       {"i8 · u4", DType::kI8, DType::kU4, 32},
+                                       {"bf16 · q8_0", DType::kBF16, DType::kQ8_0, 0}};
 
 }  // namespace
 

@@ -18,7 +18,7 @@ namespace {
 constexpr Isa kRef = Isa::kRef, kAvx2 = x86::kAvx2, kAvx512 = x86::kAvx512,
               kAvx512Vnni = x86::kAvx512Vnni, kAvx512Bf16 = x86::kAvx512Bf16, kAmx = x86::kAmx;
 constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16, kI8 = DType::kI8, kU4 = DType::kU4,
-                kF8 = DType::kF8E4M3;
+                kF8 = DType::kF8E4M3, kQ4K = DType::kQ4_K;
 
 Machine MachineOf(Isa isa, Uarch uarch) { return {.isa = isa, .uarch = uarch}; }
 
@@ -91,6 +91,17 @@ TEST(Selection, Gemm) {
       {kAvx512Bf16, kIntelBf16, Scaled(6, 64, kBF16, kU4, 32), "avx512_bf16.gemm_bf16_w8_streams"},
       {kAvx512Bf16, kIntelBf16, Scaled(7, 64, kBF16, kU4, 32), "avx512_bf16.gemm_bf16_w8"},
 
+      // Blocks of GGUF files.
+      {kAvx2, kOther, Plain(1, 2048, kBF16, kQ4K), "avx2.gemm_f32"},
+      {kAvx2, kIntelBf16, Plain(1, 2048, kF32, DType::kQ8_0), "avx2.gemm_f32"},
+      {kAvx512Vnni, kOther, Plain(5, 2048, kBF16, kQ4K), "avx512.gemm_f32"},
+      {kAvx512Bf16, kZen4, Plain(1, 2048, kBF16, kQ4K), "avx512.gemm_f32"},
+      {kAmx, kIntelBf16, Plain(1, 2048, kBF16, kQ4K), "avx512.gemm_f32"},
+      {kAmx, kIntelBf16, Plain(600, 2048, kBF16, DType::kMXFP4), "avx512.gemm_f32"},
+      {kAmx, kIntelBf16, Plain(1, 1 << 18, kBF16, kQ4K), "avx512.gemm_f32"},
+      {kAmx, kIntelBf16, Plain(1, 1 << 19, kBF16, kQ4K), "ref.gemm"},
+      {kAmx, kIntelBf16, Plain(1, 2048, kI8, kQ4K), "ref.gemm"},
+
       // Tiles.
       {kAmx, kIntelBf16, Plain(32, 64, kBF16, kBF16), "amx.gemm_bf16_small_m"},
       {kAmx, kIntelBf16, Plain(33, 64, kBF16, kBF16), "amx.gemm_bf16"},
@@ -124,6 +135,7 @@ TEST(Selection, GemmT) {
   EXPECT_EQ(name(x86::kAmx, 5, kF32, kU4, 32, 1), "avx512_vnni.gemm_t_w4");
   EXPECT_EQ(name(x86::kAmx, 5, kBF16, kF8, 128, 128), "avx512_bf16.gemm_t_fp8");
   EXPECT_EQ(name(x86::kAmx, 5, kBF16, kF8, 128, 8), "avx512.gemm_t_f32");
+  EXPECT_EQ(name(x86::kAmx, 5, kBF16, kQ4K, 0, 0), "ref.gemm_t");
 }
 
 TEST(Selection, MlaDecode) {
@@ -181,7 +193,7 @@ TEST(Selection, Mha) {
 template <class F>
 void ForEachGemmShape(const F& f) {
   for (const DType x : {kF32, kBF16, DType::kF16, kI8})
-    for (const DType w : {kF32, kBF16, DType::kF16, kF8, DType::kF8E4M3Fnuz, kI8, kU4})
+    for (const DType w : {kF32, kBF16, DType::kF16, kF8, DType::kF8E4M3Fnuz, kI8, kU4, kQ4K})
       for (const int64_t k : {64, 1024, 2048, 7168, 18432})
         for (const int64_t group : {int64_t{0}, int64_t{32}, int64_t{128}, k})
           for (const int64_t n : {1, 5, 6, 15, 16, 512})

@@ -58,15 +58,16 @@ inline TensorView BatchOfOne(const TensorView& m) {
 // One GEMM, y[b] = x[b]·W[b]ᵀ (+ bias): A = x [M, K], B = W [N, K]. With a gate it computes
 // y = silu(x·Gᵀ) ⊙ (x·Wᵀ).
 struct GemmProblem {
-  TensorView x;                // [B, M, K] f32, bf16, f16 or i8; last dimension contiguous
-  TensorView w;                // [B, N, K] f32, f16, bf16, f8 or i8, or [B, N, ⌈K/2⌉] kU4; last
-                               // dimension contiguous, any alignment
-  TensorView bias;             // [N] f32, contiguous; may be empty, must be empty with a gate
-  TensorView y;                // [B, M, N] f32, written; last dimension contiguous
-  BlockScale w_scale = {};     // of an f8, i8 or u4 weight
-  TensorView x_scale;          // of an i8 x: [B, M, ⌈K/x_group⌉] f32, last dimension contiguous
-  int64_t x_group = 0;         // activations per scale, counted from column 0
-  TensorView gate;             // shape, dtype and strides of w; may be empty
+  TensorView x;             // [B, M, K] f32, bf16, f16 or i8; last dimension contiguous
+  TensorView w;             // [B, N, K] f32, f16, bf16, f8 or i8, [B, N, ⌈K/2⌉] kU4, or
+                            // [B, N, K/values] blocks; last dimension contiguous, any alignment
+  TensorView bias;          // [N] f32, contiguous; may be empty, must be empty with a gate
+  TensorView y;             // [B, M, N] f32, written; last dimension contiguous
+  BlockScale w_scale = {};  // of an f8, i8 or u4 weight
+  TensorView x_scale;       // of an i8 x: [B, M, ⌈K/x_group⌉] f32, last dimension contiguous
+  int64_t x_group = 0;      // activations per scale, counted from column 0
+  TensorView gate;          // shape, dtype and strides of w, or, if w is blocks, [B, N, K/values]
+                            // blocks of any type; may be empty
   BlockScale gate_scale = {};  // blocks of the same size as in w_scale
 };
 
@@ -108,7 +109,8 @@ struct GemmOp {
       const int64_t k = problem.x.shape[2];
       const int64_t gemms = problem.gate.empty() ? 1 : 2;
       out.flops += 2 * gemms * problem.y.shape[0] * problem.y.shape[1] * problem.y.shape[2] * k;
-      out.bytes += gemms * WeightBytes(problem.w, problem.w_scale, k);
+      out.bytes += WeightBytes(problem.w, problem.w_scale, k);
+      if (gemms > 1) out.bytes += WeightBytes(problem.gate, problem.gate_scale, k);
     }
     return out;
   }
@@ -120,8 +122,8 @@ struct GemmTOp {
   static constexpr std::string_view kName = "gemm_t";
   struct Params {
     TensorView x;  // [B, M, N] f32, bf16 or f16; last dimension contiguous
-    TensorView w;  // [B, N, K] f32, f16, bf16, f8 or i8, or [B, N, ⌈K/2⌉] kU4; last dimension
-                   // contiguous, any alignment
+    TensorView w;  // [B, N, K] f32, f16, bf16, f8 or i8, [B, N, ⌈K/2⌉] kU4, or [B, N, K/values]
+                   // blocks; last dimension contiguous, any alignment
     TensorView y;  // [B, M, K] f32, written; last dimension contiguous
     BlockScale w_scale = {};  // of an f8, i8 or u4 weight
   };
@@ -312,13 +314,15 @@ struct AddRmsNormOp {
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1], p.w.dtype}; }
 };
 
-// y[i,:] = x[ids[i],:]: as it is (tokens of an expert), or widened to f32 (embedding).
+// y[i,:] = x[ids[i],:]: as it is (tokens of an expert), or widened to f32 (embedding), from blocks with
+// the bits of LoadElement.
 struct GatherOp {
   static constexpr std::string_view kName = "gather";
   struct Params {
-    TensorView x;  // [V, D] f32, f16, bf16 or i8; last dimension contiguous, any alignment
+    TensorView x;  // [V, D] f32, f16, bf16 or i8, or [V, D/values] blocks; last dimension
+                   // contiguous, any alignment
     std::span<const int32_t> ids;  // [M], each in [0, V)
-    TensorView y;                  // [M, D] of x's type, or f32 unless x is i8; written, contiguous
+    TensorView y;  // [M, D] of x's type, or f32 unless x is i8; of blocks f32; written, contiguous
   };
   struct Shape {
     int64_t m, d;

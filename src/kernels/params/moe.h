@@ -64,10 +64,10 @@ struct GroupByExpertOp {
 
 // One projection of an expert.
 struct ExpertWeights {
-  TensorView
-      w;  // [N, K], or [N, ⌈K/2⌉] kU4, as in GemmProblem; empty: the call leaves the expert out
+  TensorView w;  // [N, K], or fewer elements of several values, as in GemmProblem; empty: the call
+                 // leaves the expert out
   BlockScale w_scale = {};
-  TensorView gate;  // shape, dtype and strides of w; may be empty
+  TensorView gate;  // as in GemmProblem; may be empty
   BlockScale gate_scale = {};
 };
 

@@ -8,73 +8,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
+#include "tests/conformance/support/cuts.h"
 #include "tests/conformance/support/quant_case.h"
 #include "tests/conformance/support/rows.h"
 #include "tests/conformance/support/tolerance.h"
 
 namespace latte::gemm_quant_test {
 namespace {
-
-// Rows [begin, end) of the activations.
-GemmProblem RowsOf(GemmProblem p, int64_t begin, int64_t end) {
-  p.x = p.x.Slice(1, begin, end);
-  p.y = p.y.Slice(1, begin, end);
-  if (!p.x_scale.empty()) p.x_scale = p.x_scale.Slice(1, begin, end);
-  return p;
-}
-
-// Outputs [begin, end).
-GemmProblem OutputsOf(GemmProblem p, int64_t begin, int64_t end) {
-  p.w = p.w.Slice(1, begin, end);
-  p.w_scale.row_begin += begin;
-  if (!p.gate.empty()) {
-    p.gate = p.gate.Slice(1, begin, end);
-    p.gate_scale.row_begin += begin;
-  }
-  if (!p.bias.empty()) p.bias = p.bias.Slice(0, begin, end);
-  p.y = p.y.Slice(2, begin, end);
-  return p;
-}
-
-void ExpectSameBitsHoweverCut(const Kernel<GemmOp>& row, const GemmProblem& p, Guarded& y,
-                              const TensorView& want) {
-  for (const int threads : {1, 1, 2, 3}) {
-    y.Poison();
-    RunPart(row, p, threads);
-    ASSERT_TRUE(SameBits(y, want)) << threads << " threads";
-    ASSERT_TRUE(y.PaddingIsPoison());
-  }
-  for (const Uarch uarch : kAllUarchs) {
-    y.Poison();
-    RunPartAs(uarch, row, p, 2);
-    ASSERT_TRUE(SameBits(y, want)) << Name(uarch);
-    for (const auto& [begin, end] : {std::pair{int64_t{0}, int64_t{1}}, {0, want.shape[1]}}) {
-      y.Poison();
-      RunPartPeerAs(uarch, row, RowsOf(p, begin, end), 2);
-      ASSERT_TRUE(SameBits(p.y.Slice(1, begin, end), want.Slice(1, begin, end)))
-          << "peer on " << Name(uarch) << " of " << end << " rows";
-    }
-  }
-  const int64_t m = want.shape[1];
-  const int64_t n = want.shape[2];
-  for (const auto& [begin, end] : {std::pair{int64_t{0}, int64_t{1}}, {m / 2, m}, {m - 1, m}}) {
-    y.Poison();
-    RunPart(row, RowsOf(p, begin, end));
-    ASSERT_TRUE(SameBits(p.y.Slice(1, begin, end), want.Slice(1, begin, end))) << "row " << begin;
-  }
-  for (const auto& [begin, end] : {std::pair{int64_t{0}, int64_t{1}}, {n / 2, n}, {n - 1, n}}) {
-    const GemmProblem part = OutputsOf(p, begin, end);
-    if (!row.supports(GemmOp::ShapeOf(part))) continue;
-    y.Poison();
-    RunPart(row, part);
-    ASSERT_TRUE(SameBits(p.y.Slice(2, begin, end), want.Slice(2, begin, end)))
-        << "outputs from " << begin;
-  }
-}
-
-// A term may be rounded when its activation is scaled, when its scale group is scaled, and in every
-// sum of at most K terms and K groups.
-double QuantBound(int64_t k, double sum_of_abs) { return DotBound(2 * k + 4, sum_of_abs); }
 
 TEST(LinearQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
   std::mt19937 rng(4);
@@ -161,8 +101,6 @@ TEST(LinearQuantConformance, NanCodesOfF8ReachTheirOutputsOnly) {
     }
 }
 
-// Products with a gate: |y − exact| ≤ |silu| error · |u| + |silu| · error of u. The derivative of
-// silu is at most 1.1.
 TEST(LinearQuantConformance, GatesAreMultiplied) {
   std::mt19937 rng(5);
   for (const QuantShape& s : {QuantShape{1, 1, 33, 130}, {1, 7, 70, 256}, {2, 200, 90, 64}})
@@ -193,8 +131,7 @@ TEST(LinearQuantConformance, GatesAreMultiplied) {
             };
             const double gate_error = QuantBound(s.k, of(gate_sums) + 1);
             const double up_error = QuantBound(s.k, of(up_sums) + 1);
-            return 1.1 * gate_error * (std::abs(of(up)) + up_error) + of(gate_sums) * up_error +
-                   SiluBound() * std::abs(of(want)) + kTiny;
+            return GateBound(gate_error, up_error, of(gate_sums), of(up), of(want));
           }));
           Tensor first(DType::kF32, {s.b, s.m, s.n});
           GemmProblem to_first = p;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "src/kernels/params/moe.h"
+#include "tests/conformance/support/block_case.h"
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/rows.h"
 
@@ -109,6 +110,23 @@ TEST(MovesConformance, Gather) {
         ExpectBytesOfReference<GatherOp>({x, ids, y}, {&y});
         if (HasFatalFailure()) return;
       }
+}
+
+TEST(MovesConformance, GatherOfBlocks) {
+  std::mt19937 rng(28);
+  for (const BlockCase& c : kBlockCases)
+    for (const BlockScales scales : {BlockScales::kReal, BlockScales::kHostile})
+      for (const int64_t rows : {0, 1, 70})
+        for (const int64_t blocks : {1, 5}) {
+          SCOPED_TRACE(fmt::format("{} [{}, {}]", Name(c.dtype), rows, blocks));
+          const Guarded x(c.dtype, {9, blocks}, 2, /*shift=*/1);
+          FillBlocks(x, scales, rng);
+          Guarded y(DType::kF32, {rows, blocks * ValuesPerElement(c.dtype)});
+          std::vector<int32_t> ids(static_cast<size_t>(rows));
+          for (int32_t& id : ids) id = static_cast<int32_t>(rng() % 9);
+          ExpectBytesOfReference<GatherOp>({x, ids, y}, {&y});
+          if (HasFatalFailure()) return;
+        }
 }
 
 TEST(MovesConformance, Rope) {

@@ -34,12 +34,24 @@ inline double DotBound(int64_t terms, double sum_of_abs) {
   return Gamma(terms + 2) * sum_of_abs + static_cast<double>(terms) * kTiny;
 }
 
-// rms_norm relative to |y|: γ_{D+1} for the sum of squares and the mean, halved by the root; eps,
-// root, reciprocal, two products, and the reference's rounding.
-inline double RmsNormBound(int64_t d) { return Gamma(d + 1) / 2 + Gamma(6); }
+// A term may be rounded when its activation is scaled, when its scale group is scaled, and in every
+// sum of at most K terms and K groups.
+inline double QuantBound(int64_t k, double sum_of_abs) { return DotBound(2 * k + 4, sum_of_abs); }
 
 // silu_mul relative to |y|: exp, 1+e, quotient and product, in the kernel and in the reference.
 inline double SiluBound() { return Gamma(2 * (static_cast<int64_t>(kExpUnits) + 3)); }
+
+// y = silu(g) · u: |y − exact| ≤ |silu| error · |u| + |silu| · error of u. The derivative of silu is at
+// most 1.1. gate_sum: a bound on |g|, and so on |silu(g)|; `want`: the reference's y.
+inline double GateBound(double gate_error, double up_error, double gate_sum, double up,
+                        double want) {
+  return 1.1 * gate_error * (std::abs(up) + up_error) + gate_sum * up_error +
+         SiluBound() * std::abs(want) + kTiny;
+}
+
+// rms_norm relative to |y|: γ_{D+1} for the sum of squares and the mean, halved by the root; eps,
+// root, reciprocal, two products, and the reference's rounding.
+inline double RmsNormBound(int64_t d) { return Gamma(d + 1) / 2 + Gamma(6); }
 
 struct AttentionBound {
   double o;    // times the largest |v| of the row's keys in a column

@@ -34,16 +34,15 @@ void LoadedMatrix::KeepRows(int64_t begin, int64_t end) {
 }
 
 void LoadedMatrix::KeepColumns(int64_t begin, int64_t end) {
-  const int64_t of_byte = ValuesPerElement(weight.dtype);
-  weight = weight.Slice(1, begin / of_byte, end / of_byte);
+  const int64_t values = ValuesPerElement(weight.dtype);
+  weight = weight.Slice(1, begin / values, end / values);
   column_begin += begin;
 }
 
 int64_t LoadedMatrix::ColumnUnit() const {
-  const int64_t of_byte = ValuesPerElement(weight.dtype);
-  if (!is_integer() && of_byte == 1) return 1;
+  const int64_t values = ValuesPerElement(weight.dtype);
   // If a whole row shares one scale, only the two values of a byte must stay together.
-  return block_columns < columns() ? block_columns : of_byte;
+  return is_integer() && block_columns < columns() ? block_columns : values;
 }
 
 void LoadedMatrix::FreeOtherRows() {
@@ -60,12 +59,14 @@ void LoadedMatrix::FreeOtherRows() {
 }
 
 bool LoadedMatrix::IsStoredAs(const LoadedMatrix& other) const {
+  if (IsBlocks(weight.dtype) && IsBlocks(other.weight.dtype)) return true;
   return weight.dtype == other.weight.dtype && scale.dtype == other.scale.dtype &&
          block_rows == other.block_rows && block_columns == other.block_columns &&
          zero.empty() == other.zero.empty();
 }
 
 std::string LoadedMatrix::FormatText() const {
+  if (IsBlocks(weight.dtype)) return std::string(Name(weight.dtype));
   return fmt::format("{} in blocks of {}x{}{}", Name(weight.dtype), block_rows, block_columns,
                      zero.empty() ? "" : " with zeros");
 }

@@ -1,6 +1,6 @@
 // A matrix as kernels read it, the result of loading any format. Only this file and kernels/params/gemm.h
-// know where values, scales and zero points are. A format with another layout, such as blocks with scales
-// inside, gets its fields here, and the functions of this file then hold for it too.
+// know where values, scales and zero points are. A format with another layout gets its fields here, and the
+// functions of this file then hold for it too.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,9 @@ namespace latte {
 // Values of a whole matrix or of a part of it, with the scales and zero points of the whole matrix.
 // Views into the mapped checkpoint, or into `owned`.
 struct LoadedMatrix {
-  TensorView weight;  // [N, K], or [N, K/2] bytes of kU4; last dimension contiguous, any alignment
+  TensorView
+      weight;  // [N, K], [N, K/2] bytes of kU4, or [N, K/values] blocks, which have their scales
+               // inside; last dimension contiguous, any alignment
   TensorView scale;  // [⌈rows/block_rows⌉, ⌈columns/block_columns⌉] f32, bf16 or f16 of the whole
                      // matrix; empty: plain
   TensorView zero;           // u8 of the same shape; empty: DTypeInfo::zero of the type
@@ -38,15 +40,15 @@ struct LoadedMatrix {
   // Keeps rows or columns [begin, end) of those that are here, as a view.
   void KeepRows(int64_t begin, int64_t end);
   void KeepColumns(int64_t begin, int64_t end);
-  // The columns at which a part may begin and end are multiples of it: they split no byte, and no
-  // group of integers. 1: any column.
+  // The columns at which a part may begin and end are multiples of it: they split no byte, no block and
+  // no group of integers. 1: any column.
   int64_t ColumnUnit() const;
   // Frees the rows that are not kept, if loading made a copy of all.
   void FreeOtherRows();
 
-  // Whether one call can multiply both, one as the gate of the other.
+  // Whether one call can multiply both, one as the gate of the other. Blocks may be of two types.
   bool IsStoredAs(const LoadedMatrix& other) const;
-  // "I8 in blocks of 1x128 with zeros", for messages.
+  // "i8 in blocks of 1x128 with zeros", "q4_k", for messages.
   std::string FormatText() const;
 
   // Row i of those that are here as f32, with its scales and zero points. Requires: all columns are here.

@@ -1,8 +1,9 @@
 // Launches gemm, C = A·Bᵀ with A = x, B = W, C = y: packs A if the kernel wants that, divides C into
-// blocks and runs a task per block.
+// blocks and runs a task per block. Weights in blocks of GGUF files: block_product.h.
 #include <array>
 
 #include "src/kernels/cpu/blocking.h"
+#include "src/kernels/cpu/blocks/block_product.h"
 #include "src/kernels/cpu/parallel.h"
 #include "src/kernels/cpu/tuning.h"
 
@@ -10,6 +11,7 @@ namespace latte::cpu {
 
 bool Supports(const GemmOp::Shape& s) {
   constexpr int64_t kMinScaleGroup = 16;
+  if (IsBlocks(s.w)) return s.k > 0 && s.k <= kMaxBlockK && IsPlain(s.x) && s.scale_group == 0;
   return s.k > 0 && (IsPlain(s.x) || s.x == DType::kI8) && IsWeight(s.w) &&
          (s.scale_group == 0 || s.scale_group >= kMinScaleGroup || s.scale_group == s.k);
 }
@@ -37,6 +39,7 @@ namespace {
 constexpr int64_t kMaxGated = 1 << 15;
 // Rows of a task with f32 or 16-bit A, whose B is widened or packed once for all of them.
 constexpr int64_t kMaxWideRows = 512;
+static_assert(kMaxWideRows <= BlockScratch::kMaxRows);
 constexpr int64_t kMinGatedColumns = 128;
 constexpr int64_t kPackRows = 16;  // rows of A that are packed together
 
@@ -66,6 +69,8 @@ GemmTask GemmTaskAt(const GemmProblem& p, const Block& at) {
 // The same product with the gate's weights.
 GemmTask GateOf(const GemmProblem& p, const Block& at, GemmTask t) {
   t.w = At(p.gate, at.b, at.n);
+  t.w_type = p.gate.dtype;
+  t.w_stride = p.gate.stride[1];
   t.grid = ScaleGridAt(p.gate_scale, at.b, at.n, 0);
   return t;
 }
@@ -76,7 +81,7 @@ GemmTask FirstTaskAt(const GemmProblem& p, const Block& at) {
   return p.gate.empty() ? t : GateOf(p, at, t);
 }
 
-// Packed A of one problem: [b, ⌈m/16⌉] tiles of `bytes` each.
+// Packed A of one problem, or sums of it for weights in blocks: [b, ⌈m/16⌉] tiles of `bytes` each.
 struct PackedA {
   std::byte* data = nullptr;  // null: A is not packed
   int64_t tiles = 0, bytes = 0;
@@ -84,21 +89,27 @@ struct PackedA {
   std::byte* At(int64_t b, int64_t m) const { return data + (b * tiles + m / kPackRows) * bytes; }
 };
 
-struct GateScratch {
-  alignas(64) float y[kMaxGated];
+struct GemmScratch {
+  alignas(64) float gate[kMaxGated];
+  BlockScratch blocks;
 };
 
+void RunGemmTask(const GemmKernel& kernel, const GemmTask& task, GemmScratch& scratch) {
+  if (IsBlocks(task.w_type)) return MultiplyBlocks(kernel, task, scratch.blocks);
+  kernel.gemm(task);
+}
+
 void RunGated(const GemmKernel& kernel, const GemmProblem& p, const Block& at, const GemmTask& up,
-              float* scratch) {
+              GemmScratch& scratch) {
   GemmTask gate = GateOf(p, at, up);
-  gate.y = scratch;
+  gate.y = scratch.gate;
   gate.y_stride = at.columns;
   gate.next = &up;
-  kernel.gemm(gate);
-  kernel.gemm(up);
+  RunGemmTask(kernel, gate, scratch);
+  RunGemmTask(kernel, up, scratch);
   for (int64_t i = 0; i < at.rows; ++i) {
     float* const y = up.y + i * up.y_stride;
-    kernel.silu_mul({scratch + i * at.columns, y, y, at.columns});
+    kernel.silu_mul({scratch.gate + i * at.columns, y, y, at.columns});
   }
 }
 
@@ -109,12 +120,15 @@ void RunBlock(const GemmKernel& kernel, const GemmProblem& p, const PackedA& pac
   task.next = next;
   task.scratch = TargetScratch(scratch);
   if (packed.data != nullptr) task.packed = packed.At(at.b, at.m);
-  if (p.gate.empty()) return kernel.gemm(task);
-  RunGated(kernel, p, at, task, LaunchScratch<GateScratch>(scratch).y);
+  auto& own = LaunchScratch<GemmScratch>(scratch);
+  if (p.gate.empty()) return RunGemmTask(kernel, task, own);
+  RunGated(kernel, p, at, task, own);
 }
 
 // Whether A is packed once per call.
 bool PacksA(const GemmKernel& kernel, const GemmProblem& p) {
+  if (IsBlocks(p.w.dtype))
+    return NeedsGroupSums(p.w.dtype) || (!p.gate.empty() && NeedsGroupSums(p.gate.dtype));
   return kernel.pack_a != nullptr &&
          (kernel.packs_a == nullptr || kernel.packs_a(p.w.dtype, p.x.shape[1]));
 }
@@ -135,6 +149,13 @@ BlockGrid GemmBlocks(const GemmKernel& kernel, const GemmProblem& p, int64_t pro
   return out;
 }
 
+// Bytes of a tile of packed A.
+int64_t TileBytes(const GemmKernel& kernel, const GemmProblem& p) {
+  const int64_t k = p.x.shape[2];
+  if (IsBlocks(p.w.dtype)) return kPackRows * GroupSums(k) * static_cast<int64_t>(sizeof(float));
+  return CeilDiv(k, kernel.packed_block.columns) * kernel.packed_block.bytes;
+}
+
 // The blocks of up to kMaxProblems problems in one list.
 struct GemmWork {
   std::array<BlockGrid, kMaxProblems> grids;
@@ -150,6 +171,7 @@ void PackProblem(const GemmKernel& kernel, const GemmProblem& p, const PackedA& 
     const int64_t b = task / packed.tiles;
     const int64_t m = task % packed.tiles * kPackRows;
     const GemmTask of = GemmTaskAt(p, {b, m, std::min(kPackRows, s.m - m), 0, 0});
+    if (IsBlocks(s.w)) return SumGroups(of, reinterpret_cast<float*>(packed.At(b, m)));
     kernel.pack_a({of.x, of.x_stride, of.m, of.k, packed.At(b, m), of.x_scale, of.x_scale_stride,
                    of.x_group, of.w_type});
   });
@@ -172,10 +194,9 @@ void PackAll(std::span<const GemmProblem> problems, std::span<const GemmKernel* 
   for (size_t i = 0; i < problems.size(); ++i) {
     if (!packs(i)) continue;
     const GemmOp::Shape s = GemmOp::ShapeOf(problems[i]);
-    const PackedBlock block = kernels[i]->packed_block;
     PackedA& packed = list.packed[i];
     packed.tiles = CeilDiv(s.m, kPackRows);
-    packed.bytes = CeilDiv(s.k, block.columns) * block.bytes;
+    packed.bytes = TileBytes(*kernels[i], problems[i]);
     if (!same(i)) bytes += s.b * packed.tiles * packed.bytes;
   }
   if (bytes == 0) return;

@@ -6,7 +6,9 @@
 
 namespace latte::cpu {
 
-bool Supports(const GemmTOp::Shape& s) { return s.n > 0 && IsPlain(s.x) && IsWeight(s.w); }
+bool Supports(const GemmTOp::Shape& s) {
+  return s.n > 0 && IsPlain(s.x) && IsWeight(s.w) && !IsBlocks(s.w);
+}
 bool SupportsFp8Bf16(const GemmTOp::Shape& s) {
   constexpr int64_t kMinRows = 16;  // rows that share a scale
   return Supports(s) && IsF8(s.w) && s.x == DType::kBF16 && s.k % 64 == 0 &&

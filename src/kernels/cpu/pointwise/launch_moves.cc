@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "src/kernels/cpu/blocks/unpack_blocks.h"
 #include "src/kernels/cpu/parallel.h"
 #include "src/kernels/ref/ref.h"
 
@@ -75,7 +76,9 @@ void MergeRow(const Target& target, float* o, float& lse, const float* o_b, floa
 
 bool Supports(const RopeOp::Shape&) { return true; }
 bool Supports(const AddOp::Shape&) { return true; }
-bool Supports(const GatherOp::Shape& s) { return s.y == s.x || IsPlain(s.x); }
+bool Supports(const GatherOp::Shape& s) {
+  return IsBlocks(s.x) ? s.y == DType::kF32 : s.y == s.x || IsPlain(s.x);
+}
 bool Supports(const CastOp::Shape&) { return true; }
 bool Supports(const AppendOp::Shape& s) {
   return s.kind == CacheFormat::kPlain && IsPlain(s.cache);
@@ -108,6 +111,8 @@ void Gather(const Target& target, const GatherOp::Params& p, const Exec& exec) {
       const std::byte* const x = p.x.RowBytes(p.ids[static_cast<size_t>(m)]);
       if (s.y == s.x)
         std::memcpy(p.y.RowBytes(m), x, static_cast<size_t>(s.d * SizeOf(s.x)));
+      else if (IsBlocks(s.x))
+        UnpackerOf(s.x).decode(x, s.d / ValuesPerElement(s.x), p.y.Row<float>(m));
       else
         target.widen(x, s.x, s.d, p.y.Row<float>(m));
     }
