@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "src/checkpoint/model_files.h"
 #include "src/checkpoint/model_path.h"
 #include "src/comm/local_ranks.h"
 #include "src/comm/mpi/mpi.h"
@@ -112,7 +113,7 @@ Status FollowLeader(RankGroup& group) {
   };
   load.tokenizer = [](const std::string& name) -> Result<Tokenizer> {
     LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(name));
-    return Tokenizer::Load(dir);
+    return LoadTokenizer(dir);
   };
   return group.Follow(machine, load);
 }

@@ -64,7 +64,7 @@ void CheckFile(std::string_view text) {
     Require(tensors.error().code == Code::kCorrupt, "a bad file is corrupt");
     return;
   }
-  std::map<std::string, StoredTensor, std::less<>> by_name;
+  StoredTensors by_name;
   int64_t covered = 0;
   unsigned sum = 0;
   for (const auto& [name, tensor] : *tensors) {

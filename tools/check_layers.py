@@ -19,7 +19,7 @@ FLOORS = [
     ("hub/net", "hub/repo", "hub/files", "hub"),
     ("text/unicode", "text"),
     ("grammar/pattern", "grammar/schema", "grammar"),
-    ("checkpoint/safetensors", "checkpoint/gguf", "checkpoint/formats/common", "checkpoint/formats", "checkpoint/config", "checkpoint"),
+    ("checkpoint/container", "checkpoint/safetensors", "checkpoint/gguf", "checkpoint/formats/common", "checkpoint/formats", "checkpoint/config", "checkpoint"),
 ]
 NEVER = {
     "cache": {"kernels", "comm", "text"},

@@ -19,6 +19,7 @@
 #include "apps/terminal/line_reader.h"
 #include "apps/terminal/screen.h"
 #include "src/base/json_out.h"
+#include "src/checkpoint/model_files.h"
 #include "src/engine/core/engine_core.h"
 #include "src/jobs/chat_session.h"
 #include "src/jobs/remote/remote_chat.h"
@@ -160,7 +161,7 @@ Status LocalChat(const ChatFlags& flags, const Message& message) {
   const std::string& model = flags.remote.model.empty() ? flags.model : flags.remote.model;
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(model));
   LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(model, {.drafts = &options}));
-  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, LoadTokenizer(opened.dir));
   LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder builder,
                          ChatPromptBuilder::Create(tokenizer, opened.model->config()));
   for (const std::string& caveat : builder.UnusedFeatures()) Warn(caveat);

@@ -13,6 +13,7 @@
 #include "apps/terminal/progress.h"
 #include "src/base/file.h"
 #include "src/base/json_out.h"
+#include "src/checkpoint/model_files.h"
 #include "src/checkpoint/model_path.h"
 #include "src/jobs/eval/eval.h"
 
@@ -70,7 +71,7 @@ Status EvalCommand(const EvalFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(flags.model));
   const EngineOptions drafts = {.draft_tokens = "auto"};  // for the skill "mtp"
   LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, {.drafts = &drafts}));
-  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, LoadTokenizer(opened.dir));
   const EvalSubject subject = {*opened.model, opened.machine, tokenizer, grammar};
   ProgressOfParts shown("items");
   LATTE_ASSIGN_OR_RETURN(

@@ -16,6 +16,7 @@
 #include "apps/terminal/screen_text.h"
 #include "src/base/json_out.h"
 #include "src/chat/prompt.h"
+#include "src/checkpoint/model_files.h"
 #include "src/engine/core/complete.h"
 #include "src/engine/core/engine_core.h"
 #include "src/grammar/grammar.h"
@@ -243,7 +244,7 @@ Status RunCommand(const RunFlags& flags) {
       OpenModel(flags.model,
                 {.drafts = &options, .check_weights = check_weights, .ranks = ranks.get()}));
   const ModelConfig& config = opened.model->config();
-  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, LoadTokenizer(opened.dir));
   LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
   LATTE_ASSIGN_OR_RETURN(request.stop, flags.Stop());
   LATTE_RETURN_IF_ERROR(SetTokens(flags, opened, tokenizer, prompt, &request));

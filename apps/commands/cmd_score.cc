@@ -12,6 +12,7 @@
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
 #include "src/base/json_out.h"
+#include "src/checkpoint/model_files.h"
 #include "src/jobs/npy.h"
 #include "src/jobs/score.h"
 
@@ -64,7 +65,7 @@ Result<ScoreInput> ScoreTokens(const ScoreFlags& flags, const std::string& dir) 
     LATTE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, ParseIds(text));
     return ScoreInput{std::move(ids), {}};
   }
-  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(dir));
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, LoadTokenizer(dir));
   if (flags.text_file) {
     LATTE_ASSIGN_OR_RETURN(const std::string text, ReadText(*flags.text_file));
     LATTE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer.Encode(text, {}));

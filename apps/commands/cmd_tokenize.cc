@@ -9,6 +9,7 @@
 #include "apps/terminal/answer_printer.h"
 #include "apps/terminal/screen.h"
 #include "src/base/json_out.h"
+#include "src/checkpoint/model_files.h"
 #include "src/checkpoint/model_path.h"
 #include "src/openai/logprobs.h"
 
@@ -38,7 +39,7 @@ Status DecodeIds(const TokenizeFlags& flags, const Tokenizer& tokenizer) {
 
 Status TokenizeCommand(const TokenizeFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(dir));
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, LoadTokenizer(dir));
   const int given = (flags.text ? 1 : 0) + (flags.file ? 1 : 0) + (flags.decode ? 1 : 0);
   if (given > 1)
     return InvalidArgument(

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/tensor/weight_blocks.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {
@@ -69,6 +70,34 @@ std::optional<int64_t> FirstNotFinite(const std::byte* data, int64_t bytes, cons
   }
 }
 
+// The first block that may stand for a value that is not finite.
+struct BlockCheck {
+  std::string_view dtype;
+  int64_t bytes, values;
+  bool (*is_finite)(const uint8_t* block);
+};
+template <class Block>
+constexpr BlockCheck CheckOf(std::string_view dtype) {
+  return {dtype, Block::kBytes, Block::kValues, blocks::IsFinite<Block>};
+}
+constexpr BlockCheck kBlockChecks[] = {
+    CheckOf<blocks::Q4_0>("Q4_0"),     CheckOf<blocks::Q4_1>("Q4_1"),
+    CheckOf<blocks::Q5_0>("Q5_0"),     CheckOf<blocks::Q5_1>("Q5_1"),
+    CheckOf<blocks::Q8_0>("Q8_0"),     CheckOf<blocks::Q2_K>("Q2_K"),
+    CheckOf<blocks::Q3_K>("Q3_K"),     CheckOf<blocks::Q4_K>("Q4_K"),
+    CheckOf<blocks::Q5_K>("Q5_K"),     CheckOf<blocks::Q6_K>("Q6_K"),
+    CheckOf<blocks::IQ4_NL>("IQ4_NL"), CheckOf<blocks::IQ4_XS>("IQ4_XS"),
+    CheckOf<blocks::MXFP4>("MXFP4"),
+};
+
+std::optional<int64_t> FirstNotFinite(const std::byte* data, int64_t bytes,
+                                      const BlockCheck& check) {
+  const auto* const block = reinterpret_cast<const uint8_t*>(data);
+  for (int64_t i = 0; i < bytes / check.bytes; ++i)
+    if (!check.is_finite(block + i * check.bytes)) return i * check.values;
+  return std::nullopt;
+}
+
 // The index `flat` of a row-major tensor, written as "[3, 17]".
 std::string IndexString(int64_t flat, const std::vector<int64_t>& shape) {
   std::vector<int64_t> index(shape.size());
@@ -79,20 +108,25 @@ std::string IndexString(int64_t flat, const std::vector<int64_t>& shape) {
   return ShapeString(index);
 }
 
+// The element of the tensor's first value that is not finite, or the first element of its block.
+std::optional<int64_t> FirstNotFinite(const std::byte* data, const StoredTensor& tensor) {
+  const auto* const block = std::ranges::find(kBlockChecks, tensor.dtype_name, &BlockCheck::dtype);
+  if (block != std::end(kBlockChecks)) return FirstNotFinite(data, tensor.bytes, *block);
+  const auto* const rule = std::ranges::find(kNotFinite, tensor.dtype_name, &NotFinite::dtype);
+  if (rule == std::end(kNotFinite)) return std::nullopt;
+  const std::optional<int64_t> at = FirstNotFinite(data, tensor.bytes, *rule);
+  return at && rule->dtype == "C64" ? *at / 2 : at;
+}
+
 Status CheckTensor(const Checkpoint& checkpoint, const std::string& name,
                    const StoredTensor& tensor) {
-  const auto* rule = std::find_if(std::begin(kNotFinite), std::end(kNotFinite),
-                                  [&](const NotFinite& r) { return r.dtype == tensor.dtype_name; });
-  if (rule == std::end(kNotFinite)) return {};
   const MappedFile& file = *checkpoint.files()[static_cast<size_t>(tensor.file_index)];
-  const std::byte* data = file.bytes().data() + tensor.begin;
-  const std::optional<int64_t> at = FirstNotFinite(data, tensor.bytes, *rule);
-  if (!at) return {};
-  const int64_t element = rule->dtype == "C64" ? *at / 2 : *at;
+  const std::optional<int64_t> element = FirstNotFinite(file.bytes().data() + tensor.begin, tensor);
+  if (!element) return {};
   return Corrupt(fmt::format(
       "{}: tensor '{}': expected finite {} values, found NaN or infinity at {}; "
       "download the checkpoint again, or ask its makers",
-      file.path(), Printable(name), tensor.dtype_name, IndexString(element, tensor.shape)));
+      file.path(), Printable(name), tensor.dtype_name, IndexString(*element, tensor.shape)));
 }
 
 }  // namespace

@@ -7,11 +7,12 @@
 
 #include "latte/status.h"
 
-#include "src/checkpoint/safetensors/safetensors.h"
+#include "src/checkpoint/checkpoint.h"
 
 namespace latte {
 
-// Errors: kCorrupt naming file, tensor, index and value of the first value that is not finite.
+// Errors: kCorrupt naming file, tensor and index of the first value, or of the first block with a value,
+// that is not finite.
 // Integer types, F4 and F6 have no such values.
 // Cost: reads the checkpoint once, at the speed of memory or of the disk. Tells `checked` after each tensor.
 using BytesChecked = std::function<void(int64_t done, int64_t total)>;

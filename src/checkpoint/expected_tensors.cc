@@ -41,7 +41,7 @@ void AddMlp(const Names& names, int64_t d, int64_t width) {
   names.Add("down_proj.weight", {d, width});
 }
 
-void AddAttention(const Names& names, const MlaDims& m) {
+void AddAttention(const Names& names, const MlaDims& m, bool split_kv_b) {
   const int64_t q_rows = m.h * m.qk();
   if (m.cq > 0) {
     names.Add("q_a_proj.weight", {m.cq, m.d});
@@ -54,7 +54,12 @@ void AddAttention(const Names& names, const MlaDims& m) {
   names.Add("kv_a_proj_with_mqa.weight", {m.latent(), m.d});
   if (m.bias) names.Add("kv_a_proj_with_mqa.bias", {m.latent()});
   names.Add("kv_a_layernorm.weight", {m.c});
-  names.Add("kv_b_proj.weight", {m.h * (m.n + m.v), m.c});
+  if (split_kv_b) {
+    names.Add("k_b_proj.weight", {m.h, m.c, m.n});
+    names.Add("v_b_proj.weight", {m.h, m.v, m.c});
+  } else {
+    names.Add("kv_b_proj.weight", {m.h * (m.n + m.v), m.c});
+  }
   names.Add("o_proj.weight", {m.d, m.h * m.v});
   if (m.bias) names.Add("o_proj.bias", {m.d});
 }
@@ -75,6 +80,10 @@ void AddMoeTensors(const Names& names, const MoeDims& moe, int64_t d, ExpertLayo
   if (layout == ExpertLayout::kFused) {
     experts.Add("gate_up_proj", {moe.experts, 2 * moe.width, d});
     experts.Add("down_proj", {moe.experts, d, moe.width});
+  } else if (layout == ExpertLayout::kStacked) {
+    experts.Add("gate_proj", {moe.experts, moe.width, d});
+    experts.Add("up_proj", {moe.experts, moe.width, d});
+    experts.Add("down_proj", {moe.experts, d, moe.width});
   } else {
     for (int64_t e = 0; e < moe.experts; ++e)
       AddMlp(experts.Under(fmt::format("{}", e)), d, moe.width);
@@ -82,15 +91,16 @@ void AddMoeTensors(const Names& names, const MoeDims& moe, int64_t d, ExpertLayo
   if (moe.shared > 0) AddMlp(names.Under("shared_experts"), d, moe.shared * moe.width);
 }
 
-void AddLayer(const Names& names, const ModelConfig& config, int64_t layer, ExpertLayout layout) {
+void AddLayer(const Names& names, const ModelConfig& config, int64_t layer,
+              const LayerLayout& layout) {
   const int64_t d = config.mla.d;
   names.Add("input_layernorm.weight", {d});
-  AddAttention(names.Under("self_attn"), config.mla);
+  AddAttention(names.Under("self_attn"), config.mla, layout.split_kv_b);
   if (config.IsIndexed(layer))
     AddIndexer(names.Under("self_attn.indexer"), config.indexer, config.mla);
   names.Add("post_attention_layernorm.weight", {d});
   if (config.IsMoe(layer))
-    AddMoeTensors(names.Under("mlp"), config.moe, d, layout);
+    AddMoeTensors(names.Under("mlp"), config.moe, d, layout.experts);
   else
     AddMlp(names.Under("mlp"), d, config.dense_width);
   // Released files of A.X-K1 contain the norm for dense layers too, which do not use it.
@@ -142,7 +152,8 @@ struct Differences {
 // The stored tensors that represent one expected tensor.
 std::vector<MatrixTensor> StoredAs(const ExpectedTensor& want, const ModelConfig& config,
                                    const StoredTensors& tensors) {
-  if (IsProjection(want.name))
+  const bool is_matrix = want.shape.size() > 1;
+  if (IsProjection(want.name) || (is_matrix && config.quant.format().everywhere))
     return FindMatrix(config.quant, want.name, want.shape, tensors).tensors;
   return kPlainWeights.tensors({want.name, want.shape}, {}).tensors;
 }
@@ -160,24 +171,33 @@ std::string Join(const Differences& missing, const Differences& extra, const Dif
 
 }  // namespace
 
-ExpertLayout FindExpertLayout(const StoredTensors& tensors) {
+LayerLayout FindLayerLayout(const StoredTensors& tensors) {
   // A quantised stack has the same name with an ending.
-  const bool fused = std::ranges::any_of(tensors, [](const auto& tensor) {
-    return tensor.first.find(".mlp.experts.gate_up_proj") != std::string::npos;
-  });
-  return fused ? ExpertLayout::kFused : ExpertLayout::kSeparate;
+  const auto any = [&](std::string_view part) {
+    return std::ranges::any_of(tensors, [part](const auto& tensor) {
+      return tensor.first.find(part) != std::string::npos;
+    });
+  };
+  LayerLayout out;
+  if (any(".mlp.experts.gate_up_proj"))
+    out.experts = ExpertLayout::kFused;
+  else if (any(".mlp.experts.gate_proj"))
+    out.experts = ExpertLayout::kStacked;
+  out.split_kv_b = any(".self_attn.k_b_proj.");
+  return out;
 }
 
 bool IsProjection(std::string_view name) {
   for (const char* end : {".indexer.weights_proj.weight", ".eh_proj.weight"})
     if (name.ends_with(end)) return false;
-  for (const char* end : {"_proj.weight", "_proj_with_mqa.weight", ".indexer.wq_b.weight",
-                          ".indexer.wk.weight", ".experts.gate_up_proj", ".experts.down_proj"})
+  for (const char* end :
+       {"_proj.weight", "_proj_with_mqa.weight", ".indexer.wq_b.weight", ".indexer.wk.weight",
+        ".experts.gate_up_proj", ".experts.gate_proj", ".experts.up_proj", ".experts.down_proj"})
     if (name.ends_with(end)) return true;
   return false;
 }
 
-std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config, ExpertLayout layout) {
+std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config, const LayerLayout& layout) {
   std::vector<ExpectedTensor> out;
   const int64_t d = config.mla.d;
   const Names root("", out);
@@ -198,13 +218,13 @@ std::vector<ExpectedTensor> ExpectedMtpTensors(const ModelConfig& config) {
     for (const char* norm : {"enorm.weight", "hnorm.weight", "shared_head.norm.weight"})
       layer.Add(norm, {d});
     layer.Add("eh_proj.weight", {d, 2 * d});
-    AddLayer(layer, config, i, ExpertLayout::kSeparate);
+    AddLayer(layer, config, i, {});
   }
   return out;
 }
 
 Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
-  const std::vector<ExpectedTensor> expected = ExpectedTensors(config, FindExpertLayout(tensors));
+  const std::vector<ExpectedTensor> expected = ExpectedTensors(config, FindLayerLayout(tensors));
   Differences missing;
   Differences shapes;
   Differences dtypes;
@@ -239,7 +259,7 @@ Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
 
   if (missing.count + extra.count + shapes.count > 0)
     return Corrupt(fmt::format(
-        "the tensors do not fit config.json: {}; expected the tensors of {} with {} layers",
+        "the tensors do not fit the config: {}; expected the tensors of {} with {} layers",
         Join(missing, extra, shapes), config.architecture, config.layers));
   if (dtypes.count > 0)
     return Unsupported(dtypes.Describe("tensors have a dtype that is not read there"));

@@ -9,8 +9,8 @@
 
 #include "latte/status.h"
 
+#include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/config/model_config.h"
-#include "src/checkpoint/safetensors/safetensors.h"
 
 namespace latte {
 
@@ -24,10 +24,18 @@ struct ExpectedTensor {
 enum class ExpertLayout {
   kSeparate,  // experts.J.gate_proj.weight [I, D], up_proj.weight [I, D], down_proj.weight [D, I]
   kFused,     // experts.gate_up_proj [E, 2I, D], gate rows first, and experts.down_proj [E, D, I]
+  kStacked,   // experts.gate_proj [E, I, D], experts.up_proj [E, I, D], experts.down_proj [E, D, I]
+};
+
+// The storage of a checkpoint's layers.
+struct LayerLayout {
+  ExpertLayout experts = ExpertLayout::kSeparate;
+  // k_b_proj.weight [H, C, N] and v_b_proj.weight [H, V, C] instead of kv_b_proj.weight
+  bool split_kv_b = false;
 };
 
 // The layout that the names in `tensors` show.
-ExpertLayout FindExpertLayout(const std::map<std::string, StoredTensor, std::less<>>& tensors);
+LayerLayout FindLayerLayout(const StoredTensors& tensors);
 
 // Whether `name` is a matrix that quantised checkpoints quantise: a projection of attention,
 // indexer or MLP, or a stack of projections; not a norm, router, embedding or head, and not the
@@ -36,7 +44,7 @@ bool IsProjection(std::string_view name);
 
 // Every tensor of the decoder, in layer order, without multi-token-prediction layers.
 std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config,
-                                            ExpertLayout layout = ExpertLayout::kSeparate);
+                                            const LayerLayout& layout = {});
 
 // Every tensor that multi-token-prediction layers need, in layer order; their copies of embedding and head
 // are not needed.
@@ -49,7 +57,6 @@ std::vector<ExpectedTensor> ExpectedMtpTensors(const ModelConfig& config);
 // Errors: kCorrupt naming the first tensors of each kind of difference and counting the rest;
 // kUnsupported naming tensors of a dtype that Latte does not read there. F8_E4M3 is read only in
 // projections of an fp8 checkpoint, each with its scales; otherwise F32, F16 and BF16 are.
-[[nodiscard]] Status CheckTensors(const ModelConfig& config,
-                                  const std::map<std::string, StoredTensor, std::less<>>& tensors);
+[[nodiscard]] Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors);
 
 }  // namespace latte

@@ -10,7 +10,6 @@
 namespace latte::expected_tensors_test {
 namespace {
 
-using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
 using Shape = std::vector<int64_t>;
 
 bool Contains(const std::string& text, const std::string& part) {
@@ -122,7 +121,7 @@ TEST(ExpectedTensors, IndexersOfTheLayersThatOwnOne) {
 TEST(ExpectedTensors, ExpertsInStacks) {
   const ModelConfig config = Small();
   StoredTensors tensors;
-  for (const ExpectedTensor& want : ExpectedTensors(config, ExpertLayout::kFused))
+  for (const ExpectedTensor& want : ExpectedTensors(config, {.experts = ExpertLayout::kFused}))
     tensors[want.name] = {.dtype_name = "BF16", .shape = want.shape};
   EXPECT_EQ(tensors.at("model.layers.1.mlp.experts.gate_up_proj").shape, (Shape{16, 192, 192}));
   EXPECT_EQ(tensors.at("model.layers.1.mlp.experts.down_proj").shape, (Shape{16, 192, 96}));
@@ -265,7 +264,7 @@ TEST(CheckTensors, Fp8MatricesMayHaveOneScaleAndScalesOfActivations) {
                     .block_rows = QuantScheme::kAll,
                     .block_columns = QuantScheme::kAll}}};
   StoredTensors tensors;
-  for (const ExpectedTensor& want : ExpectedTensors(config, ExpertLayout::kFused))
+  for (const ExpectedTensor& want : ExpectedTensors(config, {.experts = ExpertLayout::kFused}))
     tensors[want.name] = {.dtype_name = "BF16", .shape = want.shape};
   const std::string stack = "model.layers.1.mlp.experts.gate_up_proj";
   const std::string matrix = "model.layers.1.self_attn.kv_a_proj_with_mqa.weight";

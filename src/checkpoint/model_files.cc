@@ -1,20 +1,16 @@
 #include "src/checkpoint/model_files.h"
 
-#include "src/base/file.h"
 #include "src/checkpoint/config/gguf/gguf_tokenizer.h"
 #include "src/checkpoint/gguf/gguf.h"
 #include "src/checkpoint/model_path.h"
 
 namespace latte {
-namespace {
 
 Result<Tokenizer> LoadTokenizer(const std::string& model) {
-  if (!model.ends_with(".gguf") || IsDirectory(model)) return Tokenizer::Load(model);
+  if (!IsGgufPath(model)) return Tokenizer::Load(model);
   LATTE_ASSIGN_OR_RETURN(const GgufFiles files, GgufFiles::Open(model));
   return ParseGgufTokenizer(files.metadata());
 }
-
-}  // namespace
 
 Result<ModelFiles> ModelFiles::Load(const std::string& model) {
   LATTE_ASSIGN_OR_RETURN(std::string dir, ResolveModelPath(model));

@@ -9,12 +9,16 @@
 
 namespace latte {
 
+// The tokenizer of a model's folder, or of the metadata of a GGUF file.
+// Errors: of Tokenizer::Load, GgufFiles::Open and ParseGgufTokenizer.
+[[nodiscard]] Result<Tokenizer> LoadTokenizer(const std::string& model);
+
 struct ModelFiles {
-  std::string dir;
+  std::string dir;  // the folder, or the GGUF file
   ModelConfig config;
   Tokenizer tokenizer;  // with the chat template
 
-  // Errors: of ResolveModelPath, LoadModelConfig and Tokenizer::Load.
+  // Errors: of ResolveModelPath, LoadModelConfig and LoadTokenizer.
   [[nodiscard]] static Result<ModelFiles> Load(const std::string& model);
 };
 

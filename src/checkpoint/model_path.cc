@@ -4,6 +4,7 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,7 @@
 
 #include "src/base/fields/suggest.h"
 #include "src/base/file.h"
+#include "src/checkpoint/gguf/gguf.h"
 #include "src/checkpoint/hub_cache.h"
 #include "src/text/unicode/printable.h"
 
@@ -94,6 +96,51 @@ tl::unexpected<Error> NoSnapshotIsMeant(const std::string& repo, const fs::path&
       names.size() > kListed ? ", …" : "", repo));
 }
 
+// Whether the file begins as GGUF files do. One that cannot be read does not.
+bool IsGguf(const std::string& file) {
+  char magic[4] = {};
+  std::ifstream(file, std::ios::binary).read(magic, sizeof magic);
+  return std::string_view(magic, sizeof magic) == "GGUF";
+}
+
+// The models in the GGUF files of a folder: whole files and first parts, sorted. Files that go with a
+// model, such as its images' encoder, are left out by their names.
+std::vector<std::string> GgufModelsIn(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const std::string path = it->path().string();
+    if (!IsGgufPath(path) || name.starts_with("mmproj") || name.starts_with("imatrix") ||
+        name.starts_with("mtp-"))
+      continue;
+    const std::optional<GgufPart> part = ParseGgufPart(path);
+    if (!part || part->number == 1) out.push_back(path);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+bool HasSafetensors(const std::string& folder) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (it->path().extension() == ".safetensors") return true;
+  return false;
+}
+
+// The model of a folder: the folder itself, or the GGUF file in it. GGUF files may come with a config.json,
+// but not with other weights.
+Result<std::string> FromFolder(const std::string& folder) {
+  const std::vector<std::string> models = GgufModelsIn(folder);
+  if (models.empty() || HasSafetensors(folder)) return folder;
+  if (models.size() == 1) return models.front();
+  constexpr size_t kListed = 8;
+  const std::span<const std::string> listed(models.data(), std::min(models.size(), kListed));
+  return InvalidArgument(fmt::format("{}: expected one GGUF model, found {}: {}{}; give the file",
+                                     folder, models.size(), fmt::join(listed, ", "),
+                                     models.size() > kListed ? ", …" : ""));
+}
+
 // The snapshot of `model` in the hub cache: models--org--name/snapshots/<commit> with the commit of
 // refs/main or of the revision that `model` names, which may be a commit itself. A cache that was
 // filled by commit or copied may have no refs: the only snapshot counts.
@@ -106,10 +153,10 @@ Result<std::string> FromHubCache(const std::string& model, const RepoAndRevision
   for (const std::string& folder : {commit, name.revision})
     if (!folder.empty() && folder.find('/') == std::string::npos &&
         IsDirectory((snapshots / folder).string()))
-      return (snapshots / folder).string();
+      return FromFolder((snapshots / folder).string());
   const std::vector<std::string> names = Snapshots(base);
   if (commit.empty() && name.revision.empty() && names.size() == 1)
-    return (snapshots / names.front()).string();
+    return FromFolder((snapshots / names.front()).string());
   if (!names.empty()) return NoSnapshotIsMeant(model, base / "refs" / revision, commit, names);
   std::error_code ignored;
   return NotFound(fmt::format(
@@ -136,24 +183,15 @@ std::string NextStep(const std::string& model) {
   return meant.empty() ? "; `latte list` shows the models that are here" : meant;
 }
 
-// Whether the file begins as GGUF files do. One that cannot be read does not.
-bool IsGguf(const std::string& file) {
-  char magic[4] = {};
-  std::ifstream(file, std::ios::binary).read(magic, sizeof magic);
-  return std::string_view(magic, sizeof magic) == "GGUF";
-}
-
 // The error for a file in the place of a folder.
 std::string NoFolder(const std::string& file) {
   const std::string expected = fmt::format(
       "model '{}': expected a Hugging Face folder (config.json, tokenizer.json, "
-      "*.safetensors) or a config.json, found ",
+      "*.safetensors), a .gguf file or a config.json, found ",
       file);
   std::error_code unreadable;
   if (fs::file_size(file, unreadable) == 0 && !unreadable) return expected + "an empty file";
-  if (IsGguf(file))
-    return expected +
-           "a GGUF file, which Latte does not read; take the safetensors copy of the model";
+  if (IsGguf(file)) return expected + "a GGUF file; give it a name that ends with .gguf";
   if (file.ends_with(".safetensors") || file.ends_with(".safetensors.index.json"))
     return expected + "a file of such a folder; give the folder";
   return expected + "another file";
@@ -162,7 +200,9 @@ std::string NoFolder(const std::string& file) {
 }  // namespace
 
 Result<std::string> ResolveModelPath(const std::string& model) {
-  if (IsDirectory(model) || (IsRegularFile(model) && model.ends_with(".json"))) return model;
+  if (IsDirectory(model)) return FromFolder(model);
+  if (IsRegularFile(model) && model.ends_with(".json")) return model;
+  if (IsGgufPath(model) && IsGguf(model)) return model;
   if (IsRegularFile(model)) return NotFound(NoFolder(model));
   if (IsBundled(model)) {
     std::vector<std::string> tried;
@@ -177,11 +217,11 @@ Result<std::string> ResolveModelPath(const std::string& model) {
   const RepoAndRevision name = SplitRevision(model);
   if (IsRepoId(name.repo) && (name.repo == model || IsRevision(name.revision)))
     return FromHubCache(model, name, WhyMissing(model));
-  return NotFound(
-      fmt::format("model '{}': expected a Hugging Face folder, a repository id (org/name or "
-                  "org/name@revision) in the local cache, "
-                  "tiny or tiny-sparse, found {}{}",
-                  model, WhyMissing(model), NextStep(model)));
+  return NotFound(fmt::format(
+      "model '{}': expected a Hugging Face folder, a .gguf file, a repository id (org/name or "
+      "org/name@revision) in the local cache, "
+      "tiny or tiny-sparse, found {}{}",
+      model, WhyMissing(model), NextStep(model)));
 }
 
 std::vector<std::string> BundledModels() { return {std::begin(kBundled), std::end(kBundled)}; }

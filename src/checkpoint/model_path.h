@@ -1,4 +1,4 @@
-// Resolves the MODEL argument of a command to a folder.
+// Resolves the MODEL argument of a command to a folder or a file.
 #pragma once
 
 #include <string>
@@ -8,8 +8,10 @@
 
 namespace latte {
 
-// The folder of `model`, which is one of
-// - a folder or .json file, returned unchanged;
+// The folder or file of `model`, which is one of
+// - a folder or a .json file, returned unchanged;
+// - a GGUF file, which may be any part of a split one, returned unchanged; or a folder that has no
+//   safetensors file but one GGUF model: its file, or its first part;
 // - "tiny" or "tiny-sparse", the models that come with Latte, searched next to the program and next to
 //   liblatte (installed: ../share/latte/models/tiny; in a build tree: models/tiny of a parent folder);
 // - "org/name" in the local Hugging Face cache (hub_cache.h). The snapshot that refs/main names is

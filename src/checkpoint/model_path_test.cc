@@ -60,15 +60,35 @@ TEST_F(HubCache, AFileInPlaceOfAFolderIsNamed) {
     const auto found = ResolveModelPath(file);
     return found ? "" : found.error().message;
   };
-  for (const char* name : {"m-Q4.gguf", "renamed.bin"})
-    EXPECT_NE(message(name, "GGUF\3").find("a GGUF file, which Latte does not read"),
-              std::string::npos);
+  EXPECT_NE(message("renamed.bin", "GGUF\3").find("a name that ends with .gguf"),
+            std::string::npos);
+  EXPECT_EQ(message("m-Q4.gguf", "GGUF\3"), "");
   EXPECT_NE(message("m-Q4.gguf").find("found another file"), std::string::npos);
   for (const char* name : {"empty.gguf", "empty.safetensors"})
     EXPECT_TRUE(message(name, "").ends_with("found an empty file"));
   EXPECT_NE(message("model-1.safetensors").find("give the folder"), std::string::npos);
   EXPECT_NE(message("notes.txt").find("found another file"), std::string::npos);
   EXPECT_EQ(message("config.json"), "");
+}
+
+TEST_F(HubCache, AFolderOfOneGgufModelIsThatModel) {
+  const std::string folder = (root_ / "gguf").string();
+  const auto resolved = [&] { return ResolveModelPath(folder).value_or("refused"); };
+  std::filesystem::create_directories(folder);
+  EXPECT_EQ(resolved(), folder);
+  for (const char* part : {"m-00002-of-00002.gguf", "m-00001-of-00002.gguf", "mmproj-m.gguf"})
+    Write(folder + "/" + part, "GGUF");
+  Write(folder + "/config.json", "{}");
+  EXPECT_EQ(resolved(), folder + "/m-00001-of-00002.gguf");
+  EXPECT_EQ(*ResolveModelPath(folder + "/m-00002-of-00002.gguf"),
+            folder + "/m-00002-of-00002.gguf");
+  Write(folder + "/other.gguf", "GGUF");
+  const auto two = ResolveModelPath(folder);
+  ASSERT_FALSE(two);
+  EXPECT_NE(two.error().message.find("found 2"), std::string::npos) << two.error().message;
+  EXPECT_NE(two.error().message.find("other.gguf"), std::string::npos);
+  Write(folder + "/model.safetensors", "x");
+  EXPECT_EQ(resolved(), folder);
 }
 
 TEST_F(HubCache, ARevisionNamesARefOrACommit) {

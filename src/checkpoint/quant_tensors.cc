@@ -1,6 +1,7 @@
 #include "src/checkpoint/quant_tensors.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "src/checkpoint/formats/formats.h"
@@ -18,13 +19,13 @@ bool HasValues(const StoredMatrix& matrix, const std::string& name, const Stored
          std::ranges::find(values.dtypes, found->second.dtype_name) != values.dtypes.end();
 }
 
-// Whether values and scales exist with these shapes.
+// Whether values, and scales if the format has them, exist with these shapes.
 bool Fits(const StoredMatrix& matrix, const StoredTensors& tensors) {
-  return std::all_of(matrix.tensors.begin(), matrix.tensors.begin() + 2,
-                     [&](const MatrixTensor& tensor) {
-                       const auto found = tensors.find(tensor.name);
-                       return found != tensors.end() && found->second.shape == tensor.shape;
-                     });
+  const auto parts = matrix.tensors | std::views::take(2);
+  return std::ranges::all_of(parts, [&](const MatrixTensor& tensor) {
+    const auto found = tensors.find(tensor.name);
+    return found != tensors.end() && found->second.shape == tensor.shape;
+  });
 }
 
 }  // namespace

@@ -23,6 +23,28 @@ int64_t BytesInTmpfs(const std::string& path) {
   return static_cast<int64_t>(file.st_blocks) * kStatBytes;
 }
 
+bool IsInBlocks(const StoredTensor& tensor) {
+  const Result<DType> dtype = ToDType(tensor.dtype_name);
+  return dtype && IsBlocks(*dtype);
+}
+
+// W_UK and W_UV as bf16, if they lie in blocks or in two tensors. Files may have them in both ways.
+int64_t KvBCopyBytes(const Checkpoint& checkpoint) {
+  int64_t whole = 0, parts = 0;
+  bool is_whole = false;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    int64_t values = 1;
+    for (const int64_t size : tensor.shape) values *= size;
+    if (name.ends_with(".attn_kv_b.weight")) {
+      is_whole = true;
+      if (IsInBlocks(tensor)) whole += values;
+    } else if (name.ends_with(".attn_k_b.weight") || name.ends_with(".attn_v_b.weight")) {
+      parts += values;
+    }
+  }
+  return SizeOf(DType::kBF16) * (is_whole ? whole : parts);
+}
+
 }  // namespace
 
 int64_t WeightMemory(const Checkpoint& checkpoint) {
@@ -31,7 +53,7 @@ int64_t WeightMemory(const Checkpoint& checkpoint) {
     const auto size = static_cast<int64_t>(file->bytes().size());
     bytes += std::max<int64_t>(0, size - BytesInTmpfs(file->path()));
   }
-  return bytes;
+  return checkpoint.is_gguf() ? bytes + KvBCopyBytes(checkpoint) : bytes;
 }
 
 std::optional<int64_t> MemoryForWeights(const ModelConfig& config, const Checkpoint& checkpoint) {

@@ -7,13 +7,14 @@
 #include <string>
 #include <string_view>
 
+#include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/config/model_config.h"
-#include "src/checkpoint/safetensors/safetensors.h"
 
 namespace latte {
 
-// The memory that the mapped files occupy when all of them is used. Files in a memory file system
-// (tmpfs) are in memory already and need no more.
+// The memory that the mapped files occupy when all of them is used, and the copies that loading makes of
+// W_UK and W_UV of GGUF files. Files in a memory file system (tmpfs) are in memory already and need no
+// more.
 int64_t WeightMemory(const Checkpoint& checkpoint);
 
 // The memory available (memory.h) to the weights, which are mapped but not read yet, and to everything else.

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 #include <xxhash.h>
 
 #include "src/base/file.h"
-#include "src/checkpoint/safetensors/safetensors.h"
+#include "src/checkpoint/checkpoint.h"
 
 namespace latte {
 namespace {
@@ -36,15 +37,32 @@ void AddPlaces(const Hash& hash, std::span<const std::byte> file) {
   Add(hash, file.subspan(last));
 }
 
+// Adds the bytes before the first tensor of every file.
+void AddHeaders(const Hash& hash, const Checkpoint& checkpoint) {
+  std::vector<int64_t> begins;
+  for (const auto& file : checkpoint.files())
+    begins.push_back(static_cast<int64_t>(file->bytes().size()));
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    int64_t& begin = begins[static_cast<size_t>(tensor.file_index)];
+    begin = std::min(begin, tensor.begin);
+  }
+  for (size_t i = 0; i < begins.size(); ++i)
+    Add(hash, checkpoint.files()[i]->bytes().first(static_cast<size_t>(begins[i])));
+}
+
 }  // namespace
 
 Result<std::string> WeightsKey(const std::string& dir) {
   constexpr int64_t kMaxConfig = 1 << 24;
   const Hash hash(XXH3_createState(), &XXH3_freeState);
   XXH3_128bits_reset(hash.get());
-  LATTE_ASSIGN_OR_RETURN(const std::string config, ReadFile(dir + "/config.json", kMaxConfig));
-  AddText(hash, config);
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(dir));
+  if (checkpoint.is_gguf()) {
+    AddHeaders(hash, checkpoint);
+  } else {
+    LATTE_ASSIGN_OR_RETURN(const std::string config, ReadFile(dir + "/config.json", kMaxConfig));
+    AddText(hash, config);
+  }
   for (const auto& [name, t] : checkpoint.tensors())
     AddText(hash,
             fmt::format("|{} {} {} {} {}", name, t.dtype_name, t.file_index, t.begin, t.bytes));

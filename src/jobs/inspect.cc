@@ -11,8 +11,10 @@
 #include "src/base/json_out.h"
 #include "src/base/limits/memory.h"
 #include "src/chat/prompt.h"
+#include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/config/model_size.h"
-#include "src/checkpoint/safetensors/safetensors.h"
+#include "src/checkpoint/gguf/gguf.h"
+#include "src/checkpoint/model_files.h"
 #include "src/checkpoint/weight_memory.h"
 #include "src/engine/settings.h"
 #include "src/kernels/params/gemm.h"
@@ -39,6 +41,7 @@ JsonOut ParamsJson(const ParamCount& count, int64_t bytes_each) {
 
 // Whether the file names show that the folder should hold weights, readable or not.
 bool HoldsWeights(const std::string& path) {
+  if (IsGgufPath(path)) return true;
   std::error_code error;
   std::filesystem::directory_iterator it(path, error);
   for (; !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
@@ -51,8 +54,9 @@ bool HoldsWeights(const std::string& path) {
 // The tensors of a folder.
 struct StoredWeights {
   int64_t bytes = 0;
-  std::string dtype;  // of most bytes
-  MemoryRoom room;    // with all files
+  std::string dtype;                                         // of most bytes
+  std::map<std::string, std::pair<int64_t, int64_t>> types;  // tensors and bytes of each
+  MemoryRoom room;                                           // with all files
 };
 
 // Null for a config alone.
@@ -60,11 +64,12 @@ Result<std::optional<StoredWeights>> Stored(const std::string& path, const Model
   if (!HoldsWeights(path)) return std::nullopt;
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
   StoredWeights out;
-  std::map<std::string, int64_t> bytes;  // by dtype
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     out.bytes += tensor.bytes;
-    const int64_t sum = bytes[tensor.dtype_name] += tensor.bytes;
-    if (sum >= bytes[out.dtype]) out.dtype = tensor.dtype_name;
+    auto& [count, bytes] = out.types[tensor.dtype_name];
+    ++count;
+    bytes += tensor.bytes;
+    if (bytes >= out.types[out.dtype].second) out.dtype = tensor.dtype_name;
   }
   out.room = {MemoryForWeights(config, checkpoint), WeightMemory(checkpoint)};
   return out;
@@ -79,10 +84,21 @@ std::string ScaleText(const QuantScheme& scheme) {
   return fmt::format("a scale per {} x {} weights", scheme.block_rows, scheme.block_columns);
 }
 
+// "F32 (61 tensors, 2.1 MB), Q4_K (485 tensors, 3.20 GB)": a GGUF file has a type for each tensor.
+std::string TypesText(const StoredWeights& stored) {
+  std::string out;
+  for (const auto& [type, of_type] : stored.types)
+    if (of_type.first > 0)
+      out += fmt::format("{}{} ({} {}, {})", out.empty() ? "" : ", ", type, of_type.first,
+                         of_type.first == 1 ? "tensor" : "tensors", MemoryText(of_type.second));
+  return out;
+}
+
 // "BF16", or "8 bits, compressed-tensors, a scale per row".
 std::string FormatText(const QuantConfig& quant, const std::optional<StoredWeights>& stored) {
   if (!stored) return "BF16";
   if (quant.schemes.empty()) return stored->dtype;
+  if (quant.format().everywhere) return TypesText(*stored);
   std::string out;
   for (const QuantScheme& scheme : quant.schemes)
     out += fmt::format("{}{} bits, {}, {}", out.empty() ? "" : "; ", scheme.bits,
@@ -94,7 +110,7 @@ std::string FormatText(const QuantConfig& quant, const std::optional<StoredWeigh
 void AddChat(const std::string& path, const ModelConfig& config, JsonOut& out) {
   out["tokenizer_tokens"] = nullptr;
   out["chat_format"] = nullptr;
-  const Result<Tokenizer> tokenizer = Tokenizer::Load(path);
+  const Result<Tokenizer> tokenizer = LoadTokenizer(path);
   if (!tokenizer) return;
   out["tokenizer_tokens"] = tokenizer->vocab_size();
   const Result<ChatPromptBuilder> chat = ChatPromptBuilder::Create(*tokenizer, config);

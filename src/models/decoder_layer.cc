@@ -35,19 +35,27 @@ Result<Mlp> LoadMlp(const WeightLoader& load, const std::string& name, int64_t d
   return mlp;
 }
 
-// Expert `e` of a layer whose experts are stacked.
-Result<Mlp> LoadFusedExpert(const WeightLoader& load, const std::string& name,
-                            const ModelConfig& config, const RankShare& share, int64_t e) {
+// Expert `e` of a layer whose experts are stacked; `fused`: with gate and up projections in one stack.
+Result<Mlp> LoadStackedExpert(const WeightLoader& load, const std::string& name,
+                              const ModelConfig& config, const RankShare& share, bool fused,
+                              int64_t e) {
   const int64_t d = config.mla.d;
   const int64_t width = config.moe.width;
-  const auto gate_up = [&](int64_t row_begin) {
-    return load.FromStack(
-        {name + ".gate_up_proj", config.moe.experts, 2 * width, d, e, row_begin, width},
-        share.Rows());
+  const auto part = [&](const char* own, int64_t row_begin) {
+    return fused ? WeightLoader::StackPart{name + ".gate_up_proj",
+                                           config.moe.experts,
+                                           2 * width,
+                                           d,
+                                           e,
+                                           row_begin,
+                                           width}
+                 : WeightLoader::StackPart{name + own, config.moe.experts, width, d, e, 0, width};
   };
   Mlp mlp;
-  LATTE_ASSIGN_OR_RETURN(mlp.gate, gate_up(0));
-  LATTE_ASSIGN_OR_RETURN(mlp.up, gate_up(width));
+  LATTE_ASSIGN_OR_RETURN(mlp.gate, load.FromStack(part(".gate_proj", 0), share.Rows()));
+  LATTE_ASSIGN_OR_RETURN(mlp.up, load.FromStack(part(".up_proj", width), share.Rows()));
+  LATTE_RETURN_IF_ERROR(
+      CheckAlike(mlp.gate.matrix, mlp.up.matrix, name + ": gate_proj and up_proj"));
   LATTE_ASSIGN_OR_RETURN(
       mlp.down,
       load.FromStack({name + ".down_proj", config.moe.experts, d, width, e, 0, d}, share.Rows()));
@@ -75,9 +83,11 @@ Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
   moe.first_expert = own.Begin(config.moe.experts);
   moe.ranks = of_experts.count;
   for (int64_t e = moe.first_expert; e < own.End(config.moe.experts); ++e) {
-    LATTE_ASSIGN_OR_RETURN(Mlp expert, fused ? LoadFusedExpert(load, experts, config, part, e)
-                                             : LoadMlp(load, fmt::format("{}.{}", experts, e), d,
-                                                       config.moe.width, part));
+    LATTE_ASSIGN_OR_RETURN(
+        Mlp expert,
+        fused || load.Has(experts + ".gate_proj")
+            ? LoadStackedExpert(load, experts, config, part, fused, e)
+            : LoadMlp(load, fmt::format("{}.{}", experts, e), d, config.moe.width, part));
     moe.experts.push_back(std::move(expert));
     // Activations are rounded once for all experts.
     LATTE_RETURN_IF_ERROR(CheckAlike(moe.experts.front().up.matrix, moe.experts.back().up.matrix,
@@ -135,9 +145,7 @@ Result<MlaLayer> LoadAttention(const WeightLoader& load, const std::string& name
                                                    dims.latent(), dims.d, dims.bias));
   LATTE_ASSIGN_OR_RETURN(mla.c_kv_norm,
                          LoadNorm(load, name + ".kv_a_layernorm", dims.c, dims.lora_norm_eps));
-  LATTE_ASSIGN_OR_RETURN(
-      mla.w_kv_b, LoadProjection(load, name + ".kv_b_proj", dims.h * (dims.n + dims.v), dims.c,
-                                 false, share.Rows(dims.n + dims.v)));
+  LATTE_ASSIGN_OR_RETURN(mla.w_kv_b, load.KvB(name, dims, share.Rows(dims.n + dims.v)));
   LATTE_ASSIGN_OR_RETURN(mla.w_o, LoadProjection(load, name + ".o_proj", dims.d, dims.h * dims.v,
                                                  dims.bias, share.Rows()));
   if (config.IsIndexed(layer)) {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "src/checkpoint/safetensors/safetensors.h"
+#include "src/checkpoint/checkpoint.h"
 
 namespace latte::decoder_layer_test {
 namespace {

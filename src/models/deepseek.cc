@@ -23,7 +23,8 @@ Result<std::unique_ptr<DeepseekModel>> DeepseekModel::Load(const ModelConfig& co
 
 Status DeepseekModel::Bind(const ModelOptions& options) {
   std::unique_ptr<ThreadPool> threads;
-  if (config_.quant.Repacks()) threads = std::make_unique<ThreadPool>();
+  // W_UK and W_UV of GGUF files are copied.
+  if (config_.quant.Repacks() || checkpoint_.is_gguf()) threads = std::make_unique<ThreadPool>();
   LoadedBytes bytes;
   const WeightLoader load(checkpoint_, config_.quant, threads.get(), &weights_, &bytes);
   const ModelShare share{options.share, options.expert_share.value_or(options.share)};

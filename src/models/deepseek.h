@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "src/checkpoint/safetensors/safetensors.h"
+#include "src/checkpoint/checkpoint.h"
 #include "src/models/decoder_layer.h"
 #include "src/models/model.h"
 #include "src/models/mtp.h"

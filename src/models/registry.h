@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "src/checkpoint/safetensors/safetensors.h"
+#include "src/checkpoint/checkpoint.h"
 #include "src/models/model.h"
 
 namespace latte {

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/formats/formats.h"
-#include "src/checkpoint/safetensors/safetensors.h"
 #include "src/models/weight_loader.h"
 #include "tests/support/parameter_name.h"
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/checkpoint/formats/common/stored_values.h"
 #include "src/checkpoint/quant_tensors.h"
 #include "src/tensor/dtype.h"
 
@@ -15,6 +16,42 @@ namespace {
 // Matrix `index` of a stack [count, rows, columns].
 TensorView MatrixOf(const TensorView& stack, int64_t index) {
   return TensorView(stack.RowBytes(index), stack.dtype, {stack.shape[1], stack.shape[2]});
+}
+
+// Writes value j of a row of a plain type.
+void Store(float value, const TensorView& to, int64_t i, int64_t j) {
+  if (to.dtype == DType::kF32)
+    to.Row<float>(i)[j] = value;
+  else
+    to.Row<uint16_t>(i)[j] = FloatTo16(value, to.dtype);
+}
+
+// Matrix `index` of `stack` [B, N, K] to `to` [N, K], of a plain type.
+void CopyRows(const TensorView& stack, int64_t index, const TensorView& to) {
+  for (int64_t i = 0; i < to.shape[0]; ++i) {
+    const std::byte* const row = stack.RowBytes(index) + i * stack.stride[1] * SizeOf(stack.dtype);
+    for (int64_t j = 0; j < to.shape[1]; ++j) Store(LoadElement(row, stack.dtype, j), to, i, j);
+  }
+}
+
+// The same to `to` [K, N].
+void CopyTransposed(const TensorView& stack, int64_t index, const TensorView& to) {
+  for (int64_t i = 0; i < to.shape[1]; ++i) {
+    const std::byte* const row = stack.RowBytes(index) + i * stack.stride[1] * SizeOf(stack.dtype);
+    for (int64_t j = 0; j < to.shape[0]; ++j) Store(LoadElement(row, stack.dtype, j), to, j, i);
+  }
+}
+
+LoadedMatrix RoundedToBf16(const LoadedMatrix& matrix, ThreadPool* threads) {
+  LoadedMatrix out;
+  out.weight = out.Own(Tensor(DType::kBF16, {matrix.rows(), matrix.columns()}));
+  out.block_columns = 1;
+  ForAll(matrix.rows(), threads, [&](int64_t i) {
+    const std::byte* const row = matrix.weight.RowBytes(i);
+    for (int64_t j = 0; j < matrix.columns(); ++j)
+      Store(LoadElement(row, matrix.weight.dtype, j), out.weight, i, j);
+  });
+  return out;
 }
 
 Status Cut(const std::string& name, const WeightSlice& slice, LoadedMatrix& matrix) {
@@ -106,6 +143,43 @@ Result<Linear> WeightLoader::Matrix(const std::string& name, int64_t rows, int64
 
 Result<Linear> WeightLoader::FromStack(const StackPart& part, const WeightSlice& slice) const {
   return Bind(part, slice);
+}
+
+Result<Linear> WeightLoader::KvB(const std::string& name, const MlaDims& dims,
+                                 const WeightSlice& slice) const {
+  if (Has(name + ".k_b_proj.weight")) return JoinKvB(name, dims, slice);
+  LATTE_ASSIGN_OR_RETURN(
+      Linear linear, Matrix(name + ".kv_b_proj.weight", dims.h * (dims.n + dims.v), dims.c, slice));
+  if (IsBlocks(linear.matrix.weight.dtype)) linear.matrix = RoundedToBf16(linear.matrix, threads_);
+  return linear;
+}
+
+Result<Linear> WeightLoader::JoinKvB(const std::string& name, const MlaDims& dims,
+                                     const WeightSlice& slice) const {
+  const std::string k_name = name + ".k_b_proj.weight";
+  const std::string v_name = name + ".v_b_proj.weight";
+  LATTE_ASSIGN_OR_RETURN(const TensorView k, Fetch(k_name, {{dims.h, dims.c, dims.n}}));
+  LATTE_ASSIGN_OR_RETURN(const TensorView v, Fetch(v_name, {{dims.h, dims.v, dims.c}}));
+  for (const auto& [part, of] : {std::pair(&k, &k_name), std::pair(&v, &v_name)})
+    if (!IsPlain(part->dtype) && !IsBlocks(part->dtype))
+      return Unsupported(fmt::format("tensor '{}': expected F32, F16, BF16 or blocks, found {}",
+                                     *of, Name(part->dtype)));
+  const int64_t rows = dims.n + dims.v;
+  const int64_t begin = slice.Begin(dims.h * rows) / rows;
+  const int64_t heads = slice.End(dims.h * rows) / rows - begin;
+  const DType dtype = IsPlain(k.dtype) && k.dtype == v.dtype ? k.dtype : DType::kBF16;
+  Linear out;
+  const TensorView all = out.matrix.Own(Tensor(dtype, {heads * rows, dims.c}));
+  ForAll(heads, threads_, [&](int64_t head) {
+    const TensorView own = all.Slice(0, head * rows, (head + 1) * rows);
+    CopyTransposed(k, begin + head, own.Slice(0, 0, dims.n));
+    CopyRows(v, begin + head, own.Slice(0, dims.n, rows));
+  });
+  out.matrix.weight = all;
+  out.matrix.block_columns = 1;
+  Count(k_name, out.matrix.bytes());
+  Place(out.matrix);
+  return out;
 }
 
 Result<TensorView> WeightLoader::FetchVector(const std::string& name, int64_t size) const {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "src/base/thread_pool.h"
+#include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/config/model_config.h"
-#include "src/checkpoint/safetensors/safetensors.h"
 #include "src/layers/ranks.h"
 #include "src/models/device_weights.h"
 
@@ -64,6 +64,13 @@ class WeightLoader {
   [[nodiscard]] Result<Linear> FromStack(const StackPart& part,
                                          const WeightSlice& slice = {}) const;
 
+  // W_UK and W_UV of the attention `name`, per head [N, C] and then [V, C]: kv_b_proj.weight of H·(N+V)
+  // rows, or k_b_proj.weight and v_b_proj.weight, as LayerLayout::split_kv_b says. Weights in blocks
+  // are copied as bf16: both products need them, by rows and by columns, and only rows are in blocks.
+  // Errors: as Matrix.
+  [[nodiscard]] Result<Linear> KvB(const std::string& name, const MlaDims& dims,
+                                   const WeightSlice& slice) const;
+
   // The vector `name` of `size` values, as stored. Errors: as Matrix.
   [[nodiscard]] Result<TensorView> Vector(const std::string& name, int64_t size) const;
 
@@ -84,6 +91,8 @@ class WeightLoader {
   [[nodiscard]] Result<TensorView> FetchVector(const std::string& name, int64_t size) const;
   [[nodiscard]] Result<MatrixParts> FetchParts(const StackPart& part) const;
   [[nodiscard]] Result<Linear> Bind(const StackPart& part, const WeightSlice& slice) const;
+  [[nodiscard]] Result<Linear> JoinKvB(const std::string& name, const MlaDims& dims,
+                                       const WeightSlice& slice) const;
   void Place(LoadedMatrix& matrix) const;
   void Count(const std::string& name, int64_t bytes) const {
     if (bytes_ != nullptr) bytes_->Add(name, bytes);

@@ -346,7 +346,7 @@ class BadInput(unittest.TestCase):
 
     def test_a_file_that_is_no_model(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name, text, words in (("m.gguf", "GGUF", ("GGUF", "safetensors copy")), ("model.safetensors", "x", ("give the folder",)),
+            for name, text, words in (("m.gguf", "GGUF", ("version", "download it again")), ("model.safetensors", "x", ("give the folder",)),
                                       ("notes.txt", "x", ("config.json", "another file")), ("empty.gguf", "", ("an empty file",))):
                 file = pathlib.Path(folder) / name
                 file.write_text(text)

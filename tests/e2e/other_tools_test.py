@@ -200,9 +200,10 @@ class OtherQuantisations(Copy):
                 self.refused(*command, words=("config.json", tool, "take the original checkpoint"))
 
     def test_a_folder_for_llama_cpp(self):
-        (self.model / "config.json").unlink()
+        for path in (self.model / "config.json", *self.model.glob("*.safetensors")):
+            path.unlink()
         (self.model / "tiny-Q4_K_M.gguf").write_text("GGUF")
-        self.refused("run", self.model, "-p", "x", words=("tiny-Q4_K_M.gguf", "llama.cpp", "safetensors"))
+        self.refused("run", self.model, "-p", "x", words=("tiny-Q4_K_M.gguf", "download it again"))
 
 
 if __name__ == "__main__":

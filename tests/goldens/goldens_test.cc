@@ -9,6 +9,7 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/checkpoint/model_path.h"
 #include "src/engine/core/given_sequence.h"
 #include "src/layers/mla/mla.h"
 #include "src/models/registry.h"
@@ -25,10 +26,10 @@ using testing_support::ReadNpy;
 // The project's tolerance for f32 logits of size 1 to 10.
 constexpr double kTolerance = 2e-4;
 
-constexpr const char* kFixtures[] = {"v2_lite",      "v2_group", "v3_noaux", "nope", "moonlight",
-                                     "half_split",   "glm",      "v32",      "axk1", "mistral4",
-                                     "mistral4_fp8", "v3_mtp2",  "fp8",      "int8", "pack4",
-                                     "pack4_zeros",  "pack8",    "awq",      "gptq"};
+constexpr const char* kFixtures[] = {
+    "v2_lite", "v2_group",    "v3_noaux", "nope",         "moonlight", "half_split", "glm",
+    "v32",     "axk1",        "mistral4", "mistral4_fp8", "v3_mtp2",   "fp8",        "int8",
+    "pack4",   "pack4_zeros", "pack8",    "awq",          "gptq",      "gguf_v2",    "gguf_v3"};
 constexpr AttentionMode kModes[] = {AttentionMode::kDecompressed, AttentionMode::kLatent,
                                     AttentionMode::kAbsorbed};
 
@@ -48,7 +49,7 @@ class Goldens : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const std::string dir = std::string(LATTE_SOURCE_DIR) + "/tests/goldens/" + GetParam();
-    auto loaded = LoadModel(dir);
+    auto loaded = LoadModel(*ResolveModelPath(dir));
     ASSERT_TRUE(loaded) << ToString(loaded.error());
     model_ = std::move(*loaded);
     const Json ids = *Json::Parse(*ReadFile(dir + "/tokens.json", 1 << 20), "tokens.json");

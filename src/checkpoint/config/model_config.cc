@@ -350,19 +350,6 @@ bool IsFile(const std::string& path) {
   return (path.ends_with(".json") || path.ends_with(".gguf")) && !IsDirectory(path);
 }
 
-// Describes what a folder without config.json seems to contain instead.
-std::string Instead(const std::string& dir) {
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(dir, error), end; !error && it != end;
-       it.increment(error))
-    if (it->path().extension() == ".gguf")
-      return fmt::format(
-          "; the folder holds '{}', a copy for llama.cpp, which is not read: take the safetensors "
-          "copy of the model",
-          Printable(it->path().filename().string(), 60));
-  return "; expected a Hugging Face folder (config.json, tokenizer.json, *.safetensors)";
-}
-
 }  // namespace
 
 void AddTokenizerEos(const Tokenizer& tokenizer, ModelConfig& config) {
@@ -387,7 +374,10 @@ Result<ModelConfig> LoadModelConfigAlone(const std::string& dir) {
   }
   const std::string path = is_file ? dir : dir + "/config.json";
   Result<std::string> text = ReadFile(path, kMaxConfigBytes);
-  if (!text && text.error().code == Code::kNotFound) text.error().message += Instead(dir);
+  if (!text && text.error().code == Code::kNotFound)
+    text.error().message +=
+        "; expected a Hugging Face folder (config.json, tokenizer.json, *.safetensors) or a .gguf "
+        "file";
   if (!text) return tl::unexpected(std::move(text).error());
   LATTE_ASSIGN_OR_RETURN(const Json json, Json::Parse(*text, path));
   LATTE_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(json));

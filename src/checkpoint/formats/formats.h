@@ -12,6 +12,7 @@ extern const WeightFormat kInt8Weights;       // int8.cc
 extern const WeightFormat kPackedIntWeights;  // packed_int.cc
 extern const WeightFormat kAwqWeights;        // awq.cc
 extern const WeightFormat kGptqWeights;       // gptq.cc
+extern const WeightFormat kGgufWeights;       // gguf.cc; no config.json announces it
 
 inline constexpr const WeightFormat* kWeightFormats[] = {
     &kPlainWeights, &kFp8Weights, &kInt8Weights, &kPackedIntWeights, &kAwqWeights, &kGptqWeights,

@@ -10,6 +10,8 @@
 
 namespace latte {
 
+bool IsGgufPath(const std::string& path) { return path.ends_with(".gguf") && IsRegularFile(path); }
+
 Result<GgufFiles> GgufFiles::Open(const std::string& path) {
   GgufFiles out;
   LATTE_ASSIGN_OR_RETURN(out.metadata_, out.Add(path));
@@ -27,26 +29,26 @@ Result<GgufFiles> GgufFiles::Open(const std::string& path) {
 Result<GgufMetadata> GgufFiles::Add(const std::string& path) {
   LATTE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
   LATTE_ASSIGN_OR_RETURN(GgufHeader header, ParseGgufHeader(file->bytes(), path));
-  const auto index = static_cast<int64_t>(files_.size());
-  files_.push_back(std::move(file));
+  const auto index = static_cast<int64_t>(stored_.files.size());
+  stored_.files.push_back(std::move(file));
   for (auto& [name, tensor] : header.tensors) {
     tensor.file_index = index;
-    const auto [at, is_new] = tensors_.try_emplace(name, std::move(tensor));
+    const auto [at, is_new] = stored_.tensors.try_emplace(name, std::move(tensor));
     if (!is_new)
-      return Corrupt(fmt::format("{}: tensor '{}' stands in two parts, here and in {}", path,
-                                 Printable(name),
-                                 files_[static_cast<size_t>(at->second.file_index)]->path()));
+      return Corrupt(
+          fmt::format("{}: tensor '{}' stands in two parts, here and in {}", path, Printable(name),
+                      stored_.files[static_cast<size_t>(at->second.file_index)]->path()));
   }
   return std::move(header.metadata);
 }
 
 const StoredTensor* GgufFiles::Find(std::string_view name) const {
-  const auto it = tensors_.find(name);
-  return it == tensors_.end() ? nullptr : &it->second;
+  const auto it = stored_.tensors.find(name);
+  return it == stored_.tensors.end() ? nullptr : &it->second;
 }
 
 std::span<const std::byte> GgufFiles::Bytes(const StoredTensor& tensor) const {
-  return files_[static_cast<size_t>(tensor.file_index)]->bytes().subspan(
+  return stored_.files[static_cast<size_t>(tensor.file_index)]->bytes().subspan(
       static_cast<size_t>(tensor.begin), static_cast<size_t>(tensor.bytes));
 }
 

@@ -23,16 +23,20 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "latte/status.h"
 
 #include "src/base/file.h"
+#include "src/checkpoint/container/tensor_files.h"
 #include "src/checkpoint/gguf/gguf_metadata.h"
 #include "src/checkpoint/gguf/gguf_parts.h"
-#include "src/checkpoint/safetensors/safetensors.h"
 
 namespace latte {
+
+// Whether `path` is a file that is named as GGUF files are.
+bool IsGgufPath(const std::string& path);
 
 // Immutable, thread-safe. Spans and metadata stay valid as long as a copy of the files exists.
 class GgufFiles {
@@ -44,8 +48,9 @@ class GgufFiles {
 
   const GgufMetadata& metadata() const { return metadata_; }
   // dtype_name is GgufType::name; the shape has the outermost dimension first.
-  const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
-  const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
+  const StoredTensors& tensors() const { return stored_.tensors; }
+  const std::vector<std::shared_ptr<const MappedFile>>& files() const { return stored_.files; }
+  TensorFiles TakeTensors() && { return std::move(stored_); }
 
   // The tensor `name`, or nullptr.
   const StoredTensor* Find(std::string_view name) const;
@@ -60,8 +65,7 @@ class GgufFiles {
   [[nodiscard]] Result<GgufMetadata> Add(const std::string& path);
 
   GgufMetadata metadata_;
-  std::map<std::string, StoredTensor, std::less<>> tensors_;
-  std::vector<std::shared_ptr<const MappedFile>> files_;
+  TensorFiles stored_;
 };
 
 }  // namespace latte

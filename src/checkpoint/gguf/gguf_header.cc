@@ -7,6 +7,7 @@
 
 #include "src/base/math.h"
 #include "src/checkpoint/gguf/gguf_types.h"
+#include "src/tensor/tensor.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {

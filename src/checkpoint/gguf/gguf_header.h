@@ -9,14 +9,14 @@
 
 #include "latte/status.h"
 
+#include "src/checkpoint/container/tensor_files.h"
 #include "src/checkpoint/gguf/gguf_metadata.h"
-#include "src/checkpoint/safetensors/safetensors.h"
 
 namespace latte {
 
 struct GgufHeader {
   GgufMetadata metadata;
-  std::map<std::string, StoredTensor, std::less<>> tensors;  // file_index is 0
+  StoredTensors tensors;  // file_index is 0
 };
 
 // The header of a file with the content `bytes`, which must outlive the metadata. `path` is used in

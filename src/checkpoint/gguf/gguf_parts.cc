@@ -114,13 +114,13 @@ Result<GgufFiles> GgufFiles::OpenSet(const std::string& path, const GgufPlace& p
           "download the parts of one model into a separate folder",
           set->Path(i), i, place.count, place.tensors, own.number, own.count, own.tensors));
     if (i == 1) out.metadata_ = std::move(metadata);
-    if (static_cast<int64_t>(out.tensors_.size()) > place.tensors) break;
+    if (static_cast<int64_t>(out.stored_.tensors.size()) > place.tensors) break;
   }
-  if (static_cast<int64_t>(out.tensors_.size()) == place.tensors) return out;
+  if (static_cast<int64_t>(out.stored_.tensors.size()) == place.tensors) return out;
   return Corrupt(fmt::format(
       "{}: expected {} tensors in all parts, as 'split.tensors.count' says, found {} in "
       "{} parts; download the model again",
-      path, place.tensors, out.tensors_.size(), out.files_.size()));
+      path, place.tensors, out.stored_.tensors.size(), out.stored_.files.size()));
 }
 
 }  // namespace latte

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "src/base/one_of.h"
+#include "src/base/file.h"
 #include "src/checkpoint/safetensors/safetensors_header.h"
 #include "src/checkpoint/safetensors/safetensors_index.h"
 #include "src/text/unicode/printable.h"
@@ -25,48 +25,6 @@ constexpr size_t kMaxTensors = 1'000'000;
 // Limits a folder's name and the names of missing shards together. The rest of the message needs
 // room too: Fail cuts the middle of a longer message, and the number of missing shards with it.
 constexpr size_t kMaxListedBytes = 1900;
-
-// Prefixes of the text model's tensors in multi-part models.
-struct TextPrefix {
-  std::string_view layers;  // replaces "model."
-  std::string_view head;    // replaces "lm_head."
-  std::string_view drafts;  // replaces "mtp."
-};
-constexpr TextPrefix kTextPrefixes[] = {
-    {"language_model.model.", "language_model.lm_head.", "language_model.mtp."},  // Kimi-K2.5
-    {"language.model.", "language.lm_head.", "language.mtp."},                    // DeepSeek-VL2
-    {"model.language_model.", "lm_head.", "mtp."},
-};
-
-// A tensor of drafting layer `layer`, under a name such as "mtp.0.block.mlp.gate.weight".
-struct DraftingTensor {
-  int64_t layer = 0;
-  std::string name;  // within the layer, as DeepSeek's checkpoints spell it
-};
-
-std::optional<DraftingTensor> ParseDraftingName(std::string_view name) {
-  const auto skip = [&name](std::string_view prefix) {
-    const bool there = name.starts_with(prefix);
-    if (there) name.remove_prefix(prefix.size());
-    return there;
-  };
-  skip("model.");
-  if (!skip("mtp.")) return {};
-  skip("layers.");
-  DraftingTensor out;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), out.layer);
-  name.remove_prefix(static_cast<size_t>(end - name.data()));
-  if (error != std::errc() || out.layer < 0 || !skip(".")) return {};
-  if (!skip("block.")) skip("mtp_block.");
-  out.name = name == "norm.weight" ? "shared_head.norm.weight" : name;
-  return out;
-}
-
-// Whether no other layer has a tensor of this name.
-bool IsOfDraftingLayer(std::string_view name) {
-  return name == "eh_proj.weight" || name == "enorm.weight" || name == "hnorm.weight" ||
-         name == "shared_head.norm.weight";
-}
 
 // The file names in `dir`, sorted.
 Result<std::set<std::string>> ListDir(const std::string& dir) {
@@ -194,103 +152,35 @@ Status CheckAllPresent(const std::string& dir, const ShardMap& shards) {
 
 }  // namespace
 
-Result<Checkpoint> Checkpoint::Open(const std::string& dir) {
+Result<TensorFiles> OpenSafetensors(const std::string& dir) {
   LATTE_ASSIGN_OR_RETURN(const ShardMap shards, FindShards(dir));
   LATTE_RETURN_IF_ERROR(CheckAllPresent(dir, shards));
-  Checkpoint out;
+  TensorFiles out;
   for (const auto& [shard, promised] : shards) {
     const std::string path = fmt::format("{}/{}", dir, shard);
     LATTE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
     LATTE_ASSIGN_OR_RETURN(std::vector<NamedTensor> tensors,
                            ParseSafetensorsHeader(file->bytes(), path));
-    const auto index = static_cast<int64_t>(out.files_.size());
-    out.files_.push_back(std::move(file));
+    const auto index = static_cast<int64_t>(out.files.size());
+    out.files.push_back(std::move(file));
     for (auto& [name, tensor] : tensors) {
       tensor.file_index = index;
-      const auto [at, is_new] = out.tensors_.try_emplace(name, std::move(tensor));
+      const auto [at, is_new] = out.tensors.try_emplace(name, std::move(tensor));
       if (!is_new)
         return Corrupt(fmt::format("{}: tensor '{}' stands in two shards, here and in {}", path,
                                    Printable(name),
-                                   out.files_[static_cast<size_t>(at->second.file_index)]->path()));
+                                   out.files[static_cast<size_t>(at->second.file_index)]->path()));
     }
-    if (out.tensors_.size() > kMaxTensors)
+    if (out.tensors.size() > kMaxTensors)
       return Corrupt(fmt::format("{}: expected at most {} tensors, found more", dir, kMaxTensors));
     for (const std::string& name : promised) {
-      const StoredTensor* found = out.Find(name);
-      if (found == nullptr || found->file_index != index)
+      const auto found = out.tensors.find(name);
+      if (found == out.tensors.end() || found->second.file_index != index)
         return Corrupt(fmt::format("{}: expected tensor '{}' as {} says, found no such tensor",
                                    path, Printable(name), kIndex));
     }
   }
   return out;
-}
-
-void Checkpoint::UseCommonNames(int64_t layers) {
-  StripTextModelPrefix();
-  NumberDraftingLayers(layers);
-}
-
-// Leaves alone what has the name but is no drafting layer, so that it is refused by its own name.
-void Checkpoint::NumberDraftingLayers(int64_t layers) {
-  std::map<std::string, DraftingTensor> found;
-  std::set<int64_t> drafting;
-  for (const auto& [name, tensor] : tensors_) {
-    std::optional<DraftingTensor> part = ParseDraftingName(name);
-    if (!part) continue;
-    if (IsOfDraftingLayer(part->name)) drafting.insert(part->layer);
-    found.emplace(name, *std::move(part));
-  }
-  for (const auto& [name, part] : found) {
-    // Some writers count from the decoder's last layer on.
-    const int64_t layer = part.layer < layers ? layers + part.layer : part.layer;
-    const std::string common = fmt::format("model.layers.{}.{}", layer, part.name);
-    if (!drafting.contains(part.layer) || tensors_.contains(common)) continue;
-    auto node = tensors_.extract(name);
-    node.key() = common;
-    tensors_.insert(std::move(node));
-  }
-}
-
-void Checkpoint::StripTextModelPrefix() {
-  for (const TextPrefix& prefix : kTextPrefixes) {
-    if (!tensors_.contains(fmt::format("{}embed_tokens.weight", prefix.layers))) continue;
-    std::map<std::string, StoredTensor, std::less<>> kept;
-    for (auto& [name, tensor] : tensors_) {
-      if (name.starts_with(prefix.layers))
-        kept.emplace("model." + name.substr(prefix.layers.size()), std::move(tensor));
-      else if (name.starts_with(prefix.head))
-        kept.emplace("lm_head." + name.substr(prefix.head.size()), std::move(tensor));
-      else if (name.starts_with(prefix.drafts))
-        kept.emplace("mtp." + name.substr(prefix.drafts.size()), std::move(tensor));
-    }
-    tensors_ = std::move(kept);
-    return;
-  }
-}
-
-const StoredTensor* Checkpoint::Find(std::string_view name) const {
-  const auto it = tensors_.find(name);
-  return it == tensors_.end() ? nullptr : &it->second;
-}
-
-TensorView Checkpoint::View(const StoredTensor& tensor) const {
-  const Result<DType> dtype = ToDType(tensor.dtype_name);
-  LATTE_CHECK(dtype.has_value(), "dtype {}", tensor.dtype_name);
-  LATTE_CHECK(tensor.shape.size() <= size_t{kMaxRank}, "rank {}", tensor.shape.size());
-  const MappedFile& file = *files_[static_cast<size_t>(tensor.file_index)];
-  // TensorView has one element type for weights and buffers. The mapped pages are read-only.
-  auto* data = const_cast<std::byte*>(file.bytes().data()) + tensor.begin;
-  return TensorView(data, *dtype, std::span<const int64_t>(tensor.shape));
-}
-
-Result<DType> ToDType(std::string_view dtype_name) {
-  std::vector<std::string_view> known;
-  for (const DTypeInfo& info : kDTypes) {
-    if (info.stored.empty()) continue;
-    if (info.stored == dtype_name) return info.dtype;
-    known.push_back(info.stored);
-  }
-  return Unsupported(fmt::format("dtype '{}': expected {}", Printable(dtype_name), OneOf(known)));
 }
 
 }  // namespace latte

@@ -10,6 +10,7 @@
 
 #include "src/base/json.h"
 #include "src/base/math.h"
+#include "src/tensor/tensor.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {

@@ -10,7 +10,7 @@
 
 #include "latte/status.h"
 
-#include "src/checkpoint/safetensors/safetensors.h"
+#include "src/checkpoint/container/tensor_files.h"
 
 namespace latte {
 

@@ -1,5 +1,3 @@
-#include "src/checkpoint/safetensors/safetensors.h"
-
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -9,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "src/checkpoint/container/tensor_files.h"
 
 namespace latte::safetensors_test {
 namespace {

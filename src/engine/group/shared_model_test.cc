@@ -212,6 +212,8 @@ constexpr Case kCases[] = {
     {"tests/goldens/awq"},
     {"tests/goldens/axk1"},
     {"tests/goldens/mistral4"},
+    {"tests/goldens/gguf_v3/model-00001-of-00004.gguf"},
+    {"tests/goldens/gguf_v2/model.gguf", 3, "auto", "bf16", "0", 0, true},
     {"models/tiny", 2, "auto", "bf16", "2", 0, false, 2},
     {"models/tiny", 4, "auto", "bf16", "0", 0, true, 2},
     {"tests/goldens/v3_mtp2", 3, "auto", "bf16", "4", 0, true, 3},

@@ -12,11 +12,11 @@
 #include "src/base/file.h"
 #include "src/base/json_out.h"
 #include "src/base/math.h"
+#include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/expected_tensors.h"
 #include "src/checkpoint/formats/formats.h"
 #include "src/checkpoint/quant_tensors.h"
-#include "src/checkpoint/safetensors/safetensors.h"
 #include "src/jobs/convert/checkpoint_writer.h"
 #include "src/models/weight_loader.h"
 #include "src/tensor/dtype.h"
@@ -249,7 +249,8 @@ Status CheckQuantizable(const std::string& from, const ModelConfig& config,
         "{}: expected a text model, found one of several parts, which is not quantised", from));
   if (config.quant.format().smaller.empty())
     return Unsupported(fmt::format(
-        "{}: expected plain or fp8 weights, found integers: it is quantised already", from));
+        "{}: expected plain or fp8 weights, found integers or blocks: it is quantised already",
+        from));
   return CheckTensors(config, checkpoint.tensors());
 }
 

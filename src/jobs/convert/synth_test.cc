@@ -11,8 +11,8 @@
 
 #include "src/base/file.h"
 #include "src/base/json_out.h"
+#include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/config/model_size.h"
-#include "src/checkpoint/safetensors/safetensors.h"
 #include "src/jobs/score.h"
 #include "src/models/registry.h"
 

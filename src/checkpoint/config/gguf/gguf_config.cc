@@ -13,6 +13,7 @@
 #include "src/base/strings.h"
 #include "src/checkpoint/config/gguf/gguf_architecture.h"
 #include "src/checkpoint/config/gguf/gguf_keys.h"
+#include "src/checkpoint/formats/formats.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {
@@ -234,6 +235,7 @@ Result<ModelConfig> ParseGgufConfig(const GgufMetadata& metadata, const StoredTe
   LATTE_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(parsed));
   config.text_hash = XXH3_64bits(text.data(), text.size());
   config.assumed = std::move(assumed);
+  config.quant.schemes = {{.format = &kGgufWeights}};
   return config;
 }
 

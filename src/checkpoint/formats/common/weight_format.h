@@ -16,14 +16,13 @@
 #include "src/base/json.h"
 #include "src/base/json_out_fwd.h"
 #include "src/base/thread_pool.h"
+#include "src/checkpoint/container/tensor_files.h"
 #include "src/checkpoint/formats/common/loaded_matrix.h"
-#include "src/checkpoint/safetensors/safetensors.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
 
 struct WeightFormat;
-using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
 
 // A format and its parameters, as the config of a checkpoint gives them.
 struct QuantScheme {
@@ -131,6 +130,8 @@ struct WeightFormat {
   // The --to of `latte quantize` that make smaller copies of it; empty: it cannot be the source.
   std::string_view smaller = {};
   const WeightEncoder* encoder = nullptr;  // null: not written
+  // Whether any matrix may have it, also embedding, head and router; otherwise projections alone.
+  bool everywhere = false;
 };
 
 }  // namespace latte
