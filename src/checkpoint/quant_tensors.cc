@@ -1,7 +1,7 @@
 #include "src/checkpoint/quant_tensors.h"
 
 #include <algorithm>
-#include <ranges>
+#include <span>
 #include <utility>
 
 #include "src/checkpoint/formats/formats.h"
@@ -21,11 +21,12 @@ bool HasValues(const StoredMatrix& matrix, const std::string& name, const Stored
 
 // Whether values, and scales if the format has them, exist with these shapes.
 bool Fits(const StoredMatrix& matrix, const StoredTensors& tensors) {
-  const auto parts = matrix.tensors | std::views::take(2);
-  return std::ranges::all_of(parts, [&](const MatrixTensor& tensor) {
-    const auto found = tensors.find(tensor.name);
-    return found != tensors.end() && found->second.shape == tensor.shape;
-  });
+  const std::span<const MatrixTensor> parts(matrix.tensors);
+  return std::ranges::all_of(parts.first(std::min<size_t>(parts.size(), 2)),
+                             [&](const MatrixTensor& tensor) {
+                               const auto found = tensors.find(tensor.name);
+                               return found != tensors.end() && found->second.shape == tensor.shape;
+                             });
 }
 
 }  // namespace
