@@ -1,12 +1,10 @@
 #include "src/checkpoint/config/foreign_quant.h"
 
 #include <filesystem>
-#include <fstream>
 
 #include <gtest/gtest.h>
 
 #include "src/checkpoint/config/model_config.h"
-#include "tests/support/scratch_dir.h"
 
 namespace latte::foreign_quant_test {
 namespace {
@@ -85,17 +83,6 @@ TEST(ForeignQuant, TensorsNameTheirTool) {
   for (const char* own : {".weight", ".bias", ".weight_scale_inv", ".weight_scale",
                           ".weight_packed", ".qweight", ".qzeros", ".scales", ".g_idx"})
     EXPECT_FALSE(ToolOfTensor(layer + own)) << own;
-}
-
-TEST(ForeignQuant, AFolderForLlamaCppIsToldByItsFile) {
-  const testing_support::ScratchDir dir;
-  const auto message = [&] { return LoadModelConfig(dir.path()).error().message; };
-  EXPECT_EQ(message().find("llama.cpp"), std::string::npos);
-  std::ofstream(dir.File("model-Q4_K_M-00001-of-00002.gguf")) << "GGUF";
-  EXPECT_NE(message().find("'model-Q4_K_M-00001-of-00002.gguf', a copy for llama.cpp"),
-            std::string::npos)
-      << message();
-  EXPECT_EQ(LoadModelConfig(dir.path()).error().code, Code::kNotFound);
 }
 
 }  // namespace
