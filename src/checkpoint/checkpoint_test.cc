@@ -105,8 +105,9 @@ TEST_F(GgufCheckpointTest, TensorsThatAreMissingOrUnknownAreNamed) {
   checkpoint.UseCommonNames(config.layers);
   const Status status = CheckTensors(config, checkpoint.tensors());
   ASSERT_FALSE(status);
-  for (const char* words : {"1 missing: 'model.layers.1.self_attn.o_proj.weight'",
-                            "1 unexpected: 'blk.1.attn_sinks_.weight'"})
+  for (const char* words :
+       {"do not fit the metadata: 1 missing: 'model.layers.1.self_attn.o_proj.weight'",
+        "1 unexpected: 'blk.1.attn_sinks_.weight'"})
     EXPECT_NE(status.error().message.find(words), std::string::npos) << status.error().message;
 }
 

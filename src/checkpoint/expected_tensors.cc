@@ -258,9 +258,10 @@ Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
   }
 
   if (missing.count + extra.count + shapes.count > 0)
-    return Corrupt(fmt::format(
-        "the tensors do not fit the config: {}; expected the tensors of {} with {} layers",
-        Join(missing, extra, shapes), config.architecture, config.layers));
+    return Corrupt(
+        fmt::format("the tensors do not fit {}: {}; expected the tensors of {} with {} layers",
+                    config.quant.format().everywhere ? "the metadata" : "config.json",
+                    Join(missing, extra, shapes), config.architecture, config.layers));
   if (dtypes.count > 0)
     return Unsupported(dtypes.Describe("tensors have a dtype that is not read there"));
   return {};
