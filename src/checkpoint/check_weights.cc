@@ -70,7 +70,7 @@ std::optional<int64_t> FirstNotFinite(const std::byte* data, int64_t bytes, cons
   }
 }
 
-// The first block that may stand for a value that is not finite.
+// Whether a block of a type has finite values alone.
 struct BlockCheck {
   std::string_view dtype;
   int64_t bytes, values;

@@ -1,5 +1,5 @@
-// A checkpoint: named tensors in one or more memory-mapped files. Two containers are read: folders of
-// safetensors files (safetensors/) and GGUF files (gguf/).
+// A checkpoint: named tensors in one or more memory-mapped files. Two containers are read: folders
+// of safetensors files (safetensors/) and GGUF files (gguf/).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace latte {
 
-// All tensors of a model. Immutable but for their names, thread-safe. Views stay valid as long as a copy
-// of the files exists.
+// All tensors of a model. Immutable but for their names, thread-safe. Views stay valid as long as a
+// copy of the files exists.
 class Checkpoint {
  public:
   // Opens the GGUF file `path` (gguf.h), or the safetensors files of the folder `path`
@@ -29,9 +29,9 @@ class Checkpoint {
 
   // Gives the tensors the names that DeepSeek's checkpoints have, for a decoder of `layers` layers.
   // In a multi-part model, removes the prefix of the text model (such as language_model.) from its
-  // tensors, and drops the tensors of the other parts. Drafting layers that other writers keep under
-  // "mtp.N." become layers of the decoder's numbering: model.layers.(`layers` + N). Names of GGUF
-  // files: gguf_names.h.
+  // tensors, and drops the tensors of the other parts. Drafting layers that are named "mtp.N."
+  // become layers of the decoder's numbering: model.layers.(`layers` + N). Names of GGUF files:
+  // gguf_names.h.
   void UseCommonNames(int64_t layers);
 
   // The tensor `name`, or nullptr.

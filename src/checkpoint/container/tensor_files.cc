@@ -12,7 +12,8 @@ Result<DType> ToDType(std::string_view dtype_name) {
   for (const DTypeInfo& info : kDTypes) {
     if (info.stored.empty()) continue;
     if (info.stored == dtype_name) return info.dtype;
-    known.push_back(info.stored);
+    // Containers refuse types of blocks that are not read.
+    if (info.use != DTypeUse::kBlocks) known.push_back(info.stored);
   }
   return Unsupported(fmt::format("dtype '{}': expected {}", Printable(dtype_name), OneOf(known)));
 }
