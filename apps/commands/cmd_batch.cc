@@ -35,7 +35,7 @@ Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& file
   loading.End();
   Engine* const engine = created.engine.get();
   WarnIfFewer(options.threads, engine->options().threads);
-  WarnAboutRates(created.rates_warning);
+  for (const std::string& warning : created.warnings) Warn(warning);
   Introduce(*engine, files.config);
 
   Progress progress("batch", "requests");

@@ -101,7 +101,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(const EngineOptions& options, const M
   LATTE_ASSIGN_OR_RETURN(CreatedEngine created,
                          CreateEngine(options, files, ranks, loading.Hooks()));
   WarnIfFewer(options.threads, created.engine->options().threads);
-  WarnAboutRates(created.rates_warning);
+  for (const std::string& warning : created.warnings) Warn(warning);
   return std::move(created.engine);
 }
 

@@ -150,6 +150,7 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
   }
   shown.End();
   for (const std::string& caveat : UnusedFeatures(out.model->config())) Warn(caveat);
+  if (!out.model->drafts_left_out().empty()) Warn(out.model->drafts_left_out());
   return out;
 }
 

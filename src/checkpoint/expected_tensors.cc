@@ -111,18 +111,22 @@ void AddLayer(const Names& names, const ModelConfig& config, int64_t layer,
 class SetAside {
  public:
   SetAside(const ModelConfig& config, const StoredTensors& tensors)
-      : layers_(config.layers), tensors_(tensors) {}
+      : config_(config), tensors_(tensors) {}
 
   bool operator()(std::string_view name) const {
     for (const char* end : {".rotary_emb.inv_freq", "_proj.activation_scale",
                             "_proj_with_mqa.activation_scale", "_proj_activation_scale"})
       if (name.ends_with(end)) return true;
-    constexpr std::string_view kPrefix = "model.layers.";
+    constexpr std::string_view kPrefix = "model.layers.", kIndexer = ".self_attn.indexer.";
     if (!name.starts_with(kPrefix)) return false;
     const std::string_view rest = name.substr(kPrefix.size());
     int64_t layer = -1;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
-    if (error != std::errc() || layer < layers_) return false;
+    if (error != std::errc() || layer < 0) return false;
+    // Some GGUF files of GLM-5.2 have indexers on layers that attend to the keys of another one.
+    if (config_.indexer.heads > 0 && !config_.IsIndexed(layer))
+      return rest.substr(static_cast<size_t>(end - rest.data())).starts_with(kIndexer);
+    if (layer < config_.layers) return false;
     // Tensors that only an MTP layer has. Cut or quantised copies may lack some of them.
     constexpr const char* kOwn[] = {"eh_proj", "enorm", "hnorm", "shared_head.norm"};
     return std::ranges::any_of(kOwn, [&](const char* own) {
@@ -131,7 +135,7 @@ class SetAside {
   }
 
  private:
-  int64_t layers_;
+  const ModelConfig& config_;
   const StoredTensors& tensors_;
 };
 

@@ -50,7 +50,9 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
     auto mtp = LoadMtp(load, config_, share);
     if (mtp)
       mtp_ = std::move(*mtp);
-    else if (!options.mtp_optional || mtp.error().code != Code::kNotFound)
+    else if (options.mtp_optional && mtp.error().code == Code::kNotFound)
+      drafts_left_out_ = "nothing is drafted: " + mtp.error().message;
+    else
       return tl::unexpected(mtp.error());
   }
   config_.mtp_layers = draft_layers();

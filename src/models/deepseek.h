@@ -25,6 +25,7 @@ class DeepseekModel : public Model {
   void Forward(StepContext& step, const TensorView& h) const override;
   void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const override;
   int64_t draft_layers() const override { return static_cast<int64_t>(mtp_.size()); }
+  std::string drafts_left_out() const override { return drafts_left_out_; }
   void Draft(StepContext& step, DraftRun run, const TensorView& h,
              const TensorView& z) const override;
   void AppendDraftRows(StepContext& step, DraftRun run, const TensorView& h) const override;
@@ -51,6 +52,7 @@ class DeepseekModel : public Model {
   RmsNorm final_norm_;
   Linear head_;  // [vocab, D]
   std::vector<MtpLayer> mtp_;
+  std::string drafts_left_out_;
 };
 
 }  // namespace latte

@@ -60,6 +60,8 @@ class Model {
   // The drafting layers that were loaded. Their rows are the layers of the cache from `layers` on.
   virtual int64_t draft_layers() const { return 0; }
   bool drafts() const { return draft_layers() > 0; }
+  // For the user: which of their tensors is missing, if ModelOptions::mtp_optional left them out.
+  virtual std::string drafts_left_out() const { return ""; }
 
   // (step, run, h, z): runs a drafting layer. The step has the positions of h and, for layer i, the
   // tokens i + 1 after the tokens of h. Requires: drafts(). Shapes: h [T, D] f32, what run.input says;

@@ -63,6 +63,9 @@ TEST_F(MtpTest, ALayerThatIsNotThere) {
   ASSERT_TRUE(optional) << ToString(optional.error());
   EXPECT_FALSE((*optional)->drafts());
   EXPECT_EQ((*optional)->config().mtp_layers, 0);
+  EXPECT_NE((*optional)->drafts_left_out().find("'model.layers.4.eh_proj.weight' is missing"),
+            std::string::npos)
+      << (*optional)->drafts_left_out();
 }
 
 constexpr int64_t kDecoderLayers = 2;  // of the fixture

@@ -27,9 +27,10 @@ using testing_support::ReadNpy;
 constexpr double kTolerance = 2e-4;
 
 constexpr const char* kFixtures[] = {
-    "v2_lite", "v2_group",    "v3_noaux", "nope",         "moonlight", "half_split", "glm",
-    "v32",     "axk1",        "mistral4", "mistral4_fp8", "v3_mtp2",   "fp8",        "int8",
-    "pack4",   "pack4_zeros", "pack8",    "awq",          "gptq",      "gguf_v2",    "gguf_v3"};
+    "v2_lite", "v2_group", "v3_noaux", "nope",         "moonlight",    "half_split",
+    "glm",     "v32",      "axk1",     "mistral4",     "mistral4_fp8", "v3_mtp2",
+    "fp8",     "int8",     "pack4",    "pack4_zeros",  "pack8",        "awq",
+    "gptq",    "gguf_v2",  "gguf_v3",  "gguf_mistral4"};
 constexpr AttentionMode kModes[] = {AttentionMode::kDecompressed, AttentionMode::kLatent,
                                     AttentionMode::kAbsorbed};
 
@@ -245,14 +246,15 @@ TEST_P(SparseGoldens, BytesDoNotDependOnChunksPagesOrThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SparseGoldens,
-                         testing::Values("v32_sparse", "v32_mtp", "glm5", "glm52", "glm52_mtp"),
+                         testing::Values("v32_sparse", "v32_mtp", "glm5", "glm52", "glm52_mtp",
+                                         "gguf_v32", "gguf_glm52"),
                          testing_support::ParameterName());
 
 // The largest difference between the draft logits of a fixture and the golden ones, with the whole text in
 // one step.
 double DraftError(const std::string& name, AttentionMode mode) {
   const std::string dir = std::string(LATTE_SOURCE_DIR) + "/tests/goldens/" + name;
-  const auto model = *LoadModel(dir, {.mtp = true});
+  const auto model = *LoadModel(*ResolveModelPath(dir), {.mtp = true});
   const Json ids = *Json::Parse(*ReadFile(dir + "/tokens.json", 1 << 20), "tokens.json");
   const Matrix golden = ReadNpy(dir + "/draft_logits.npy");
   std::vector<int32_t> tokens;
@@ -293,6 +295,8 @@ TEST(GoldenDrafts, EveryPathGivesTheGoldenDraftLogits) {
 TEST(GoldenDrafts, TheLayerChoosesKeysOfItsOwn) {
   EXPECT_LT(DraftError("v32_mtp", AttentionMode::kSparse), kTolerance);
   EXPECT_LT(DraftError("glm52_mtp", AttentionMode::kSparse), kTolerance);
+  EXPECT_LT(DraftError("gguf_v32", AttentionMode::kSparse), kTolerance);
+  EXPECT_LT(DraftError("gguf_glm52", AttentionMode::kSparse), kTolerance);
   EXPECT_GT(DraftError("v32_mtp", AttentionMode::kAbsorbed), 1);
 }
 

@@ -1,9 +1,10 @@
 """Makes a small GGUF file, with golden logits.
 
 Usage: make_gguf.py NAME OUT, NAME one of gguf_v2 (attn_kv_b, types of 32 values, without the keys that files of 2024
-lack), gguf_v3 (attn_k_b and attn_v_b, types of 256 values, in parts). Random weights from a fixed seed. Needs numpy and
-`gguf` 0.19.0, which quantises and dequantises them and writes the file; the fp64 reference computes the golden logits
-from the dequantised values.
+lack), gguf_v3 (attn_k_b and attn_v_b, types of 256 values, in parts), gguf_v32 (an indexer and a drafting layer),
+gguf_glm52 (layers that share keys, whose indexers are in the file all the same), gguf_mistral4. Random weights from a
+fixed seed. Needs numpy and `gguf` 0.19.0, which quantises and dequantises them and writes the file; the fp64 reference
+computes the golden logits from the dequantised values.
 """
 import argparse
 import json
@@ -12,13 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fixtures import _V2, _V3, _experts, _shape, _yarn, make_tensors
-from make_goldens import choose_tokens
+from fixtures import _GLM_DSA, _MISTRAL4, _V2, _V3, _V32, _experts, _shape, _yarn, make_tensors
+from make_goldens import DRAFT_ROWS, choose_tokens, draft_logits, greedy_drafts
 from reference_config import parse_config
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/gguf"))
 import make_model  # noqa: E402
 
+_INDEXER = {"index_n_heads": 8, "index_head_dim": 40, "index_topk": 4}
 FILES = {
     "gguf_v2": ({**_V2, **_shape(191, 64, 96, 3, 3, None, 32, 32, 32, 32), **_experts(8, 32, 3, 1, 1.0, 1, 1),
                  "topk_method": "greedy", "rope_theta": 10000, "rope_scaling": {"type": "yarn", **_yarn(40, 0.707)}},
@@ -26,25 +28,46 @@ FILES = {
     "gguf_v3": ({**_V3, **_shape(191, 256, 256, 2, 2, 256, 256, 32, 32, 256), **_experts(8, 32, 3, 1, 1.7, 4, 2),
                  "rope_theta": 10000, "rope_scaling": {"type": "yarn", **_yarn(40, 1.0)}},
                 ["--types", "Q4_K,Q6_K,Q5_K,Q2_K,Q3_K,IQ4_XS", "--parts", "12"]),
+    "gguf_v32": ({**_V32, **_shape(199, 64, 96, 2, 3, 64, 64, 32, 32, 32), **_experts(8, 32, 3, 1, 1.7, 4, 2),
+                  **_INDEXER, "num_nextn_predict_layers": 1},
+                 ["--types", "Q8_0,Q5_0,Q4_1", "--drafts"]),
+    "gguf_glm52": ({**_GLM_DSA, **_shape(199, 64, 96, 3, 3, 64, 64, 32, 32, 64), **_experts(8, 32, 3, 1, 1.8), **_INDEXER,
+                    "num_nextn_predict_layers": 1, "index_topk_freq": 2, "index_skip_topk_offset": 1, "indexer_types": ["full", "shared", "full"],
+                    "mlp_layer_types": ["dense", "sparse", "sparse"]},
+                   ["--types", "Q8_0,Q5_1,Q4_0", "--drafts"]),
+    "gguf_mistral4": ({**_MISTRAL4, **_shape(227, 64, 96, 3, 3, 64, 32, 32, 32, 32), **_experts(8, 32, 3, 1, 1.0)},
+                      ["--types", "Q8_0,Q5_0,Q4_0"]),
 }
+SEEDS = {"gguf_v32": 505, "gguf_glm52": 505}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", choices=FILES)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--seed", type=int)
     args = parser.parse_args()
     config, words = FILES[args.name]
-    rng = np.random.default_rng(505)
+    rng = np.random.default_rng(args.seed or SEEDS.get(args.name, 505))
     tensors = {name: np.asarray(values, np.float32) for name, (_, values) in make_tensors(config, rng, "F32").items()}
     args.out.mkdir(parents=True, exist_ok=True)
     maker = make_model.Maker(config, tensors, make_model.options().parse_args([*words, str(args.out / "model.gguf")]))
+    if args.name == "gguf_glm52":
+        for inner in ("wq_b", "wk", "weights_proj"):
+            unused = tensors[f"model.layers.0.self_attn.indexer.{inner}.weight"]
+            maker.store(f"blk.1.{make_model.LAYER[f'self_attn.indexer.{inner}']}.weight", unused[::-1])
     maker.write()
     meant = {name: np.asarray(values, np.float64) for name, values in maker.twin.items()}
-    config = {**config, "num_nextn_predict_layers": 0}
-    tokens, logits, _ = choose_tokens(40, meant, parse_config(config), rng)
+    if not maker.args.drafts:
+        config = {**config, "num_nextn_predict_layers": 0}
+    parsed = parse_config(config)
+    tokens, logits, _ = choose_tokens(40, meant, parsed, rng)
     (args.out / "tokens.json").write_text(json.dumps([int(t) for t in tokens]) + "\n")
     np.save(args.out / "logits.npy", logits.astype(np.float32))
+    if maker.args.drafts:
+        np.save(args.out / "draft_logits.npy", draft_logits(tokens, meant, parsed)[:DRAFT_ROWS])
+        lines = [json.dumps(one) for one in greedy_drafts(tokens, logits, meant, parsed)]
+        (args.out / "drafts.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
     print(f"{args.out.name}: {len(maker.twin)} tensors")
 
 

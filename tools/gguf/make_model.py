@@ -25,12 +25,15 @@ LAYER = {
     "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.q_a_proj": "attn_q_a",
     "self_attn.q_a_layernorm": "attn_q_a_norm", "self_attn.q_b_proj": "attn_q_b",
     "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm",
+    "self_attn.indexer.wq_b": "indexer.attn_q_b", "self_attn.indexer.wk": "indexer.attn_k",
+    "self_attn.indexer.k_norm": "indexer.k_norm", "self_attn.indexer.weights_proj": "indexer.proj",
     "self_attn.o_proj": "attn_output", "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "mlp.gate": "ffn_gate_inp",
     "mlp.shared_experts.gate_proj": "ffn_gate_shexp", "mlp.shared_experts.up_proj": "ffn_up_shexp",
     "mlp.shared_experts.down_proj": "ffn_down_shexp", "eh_proj": "nextn.eh_proj", "enorm": "nextn.enorm",
     "hnorm": "nextn.hnorm", "shared_head.norm": "nextn.shared_head_norm", "shared_head.head": "nextn.shared_head_head",
     "embed_tokens": "nextn.embed_tokens"}
+ARCHITECTURES = {"deepseek_v32": "deepseek32", "glm_moe_dsa": "glm-dsa", "mistral4": "mistral4"}  # others: deepseek2
 MODEL = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 
 
@@ -87,7 +90,8 @@ class Maker:
     def __init__(self, config, tensors, args):
         self.config, self.source, self.twin, self.args = config, tensors, {}, args
         self.rng, self.turn = np.random.default_rng(1), 0
-        self.out = gguf.GGUFWriter(args.out, args.arch, split_max_tensors=args.parts, small_first_shard=args.parts > 0)
+        self.arch = ARCHITECTURES.get(config["model_type"], "deepseek2")
+        self.out = gguf.GGUFWriter(args.out, self.arch, split_max_tensors=args.parts, small_first_shard=args.parts > 0)
 
     def store(self, gguf_name, values, plain=False):
         """Adds a tensor to the file and returns the values that it stands for."""
@@ -150,18 +154,26 @@ class Maker:
         return c["num_hidden_layers"] + (c.get("num_nextn_predict_layers", 0) if self.args.drafts else 0)
 
     def metadata(self):
-        c, out, arch = self.config, self.out, self.args.arch
+        c, out, arch = self.config, self.out, self.arch
         ints = {"vocab_size": "vocab_size", "context_length": "max_position_embeddings", "embedding_length": "hidden_size",
                 "feed_forward_length": "intermediate_size", "attention.head_count": "num_attention_heads",
                 "attention.kv_lora_rank": "kv_lora_rank", "attention.q_lora_rank": "q_lora_rank",
                 "rope.dimension_count": "qk_rope_head_dim", "expert_count": "n_routed_experts",
                 "expert_used_count": "num_experts_per_tok", "expert_shared_count": "n_shared_experts",
-                "expert_feed_forward_length": "moe_intermediate_size", "leading_dense_block_count": "first_k_dense_replace"}
-        if not self.args.old:
-            ints |= {"expert_group_count": "n_group", "expert_group_used_count": "topk_group"}
+                "expert_feed_forward_length": "moe_intermediate_size", "attention.indexer.head_count": "index_n_heads",
+                "attention.indexer.key_length": "index_head_dim", "attention.indexer.top_k": "index_topk"}
         for key, own in ints.items():
             if c.get(own) is not None:
                 out.add_uint32(f"{arch}.{key}", c[own])
+        if c.get("n_routed_experts"):
+            kinds = c.get("mlp_layer_types")
+            dense = kinds.index("sparse") if kinds else c["first_k_dense_replace"]
+            out.add_uint32(f"{arch}.leading_dense_block_count", dense)
+            if not self.args.old:
+                out.add_uint32(f"{arch}.expert_group_count", c["n_group"])
+                out.add_uint32(f"{arch}.expert_group_used_count", c["topk_group"])
+        if (kinds := c.get("indexer_types")) and not self.args.old:
+            out.add_array(f"{arch}.attention.indexer.types", [kind == "full" for kind in kinds])
         out.add_uint32(f"{arch}.block_count", self.layers())
         if self.args.drafts:
             out.add_uint32(f"{arch}.nextn_predict_layers", c["num_nextn_predict_layers"])
@@ -174,19 +186,23 @@ class Maker:
             out.add_uint32(f"{arch}.attention.key_length_mla", n + r)
             out.add_uint32(f"{arch}.attention.value_length_mla", v)
         out.add_float32(f"{arch}.attention.layer_norm_rms_epsilon", c["rms_norm_eps"])
-        out.add_float32(f"{arch}.rope.freq_base", c["rope_theta"])
+        rope = c.get("rope_parameters") or {**(c.get("rope_scaling") or {}), "rope_theta": c["rope_theta"]}
+        out.add_float32(f"{arch}.rope.freq_base", rope["rope_theta"])
         if c.get("n_routed_experts"):
-            out.add_uint32(f"{arch}.expert_gating_func", 2 if c.get("scoring_func") == "sigmoid" else 1)
+            softmax = c["model_type"] == "mistral4" or c.get("scoring_func") == "softmax"
+            out.add_uint32(f"{arch}.expert_gating_func", 1 if softmax else 2)
             out.add_bool(f"{arch}.expert_weights_norm", c.get("norm_topk_prob", False))
             out.add_float32(f"{arch}.expert_weights_scale", c.get("routed_scaling_factor", 1.0))
-        if yarn := c.get("rope_scaling"):
+        if "factor" in rope:
             out.add_string(f"{arch}.rope.scaling.type", "yarn")
-            out.add_float32(f"{arch}.rope.scaling.factor", yarn["factor"])
-            out.add_uint32(f"{arch}.rope.scaling.original_context_length", yarn["original_max_position_embeddings"])
-            out.add_float32(f"{arch}.rope.scaling.yarn_log_multiplier", 0.1 * yarn["mscale_all_dim"])
+            out.add_float32(f"{arch}.rope.scaling.factor", rope["factor"])
+            out.add_uint32(f"{arch}.rope.scaling.original_context_length", rope["original_max_position_embeddings"])
+            out.add_float32(f"{arch}.rope.scaling.yarn_log_multiplier", 0.1 * rope["mscale_all_dim"])
             if not self.args.old:
-                out.add_float32(f"{arch}.rope.scaling.yarn_beta_fast", yarn["beta_fast"])
-                out.add_float32(f"{arch}.rope.scaling.yarn_beta_slow", yarn["beta_slow"])
+                out.add_float32(f"{arch}.rope.scaling.yarn_beta_fast", rope["beta_fast"])
+                out.add_float32(f"{arch}.rope.scaling.yarn_beta_slow", rope["beta_slow"])
+        if "llama_4_scaling_beta" in rope and not self.args.old:
+            out.add_float32(f"{arch}.attention.temperature_scale", rope["llama_4_scaling_beta"])
 
     def tokenizer(self, path):
         file = json.loads(path.read_text())
@@ -242,7 +258,6 @@ def options():
     parser.add_argument("--types", default="Q8_0", type=lambda text: text.split(","))
     parser.add_argument("--kv-b", default="split", choices=("kv_b", "split", "all"))
     parser.add_argument("--parts", type=int, default=0, help="tensors per part")
-    parser.add_argument("--arch", default="deepseek2")
     parser.add_argument("--pre", default="deepseek-llm")
     parser.add_argument("--old", action="store_true")
     parser.add_argument("--drafts", action="store_true")

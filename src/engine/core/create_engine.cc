@@ -76,7 +76,9 @@ Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, Ran
                           .owner = loaded,
                           .followers = ranks == nullptr ? nullptr : &ranks->followers()};
   const auto make = [&](const Settings& own) { return EngineCore::Create(parts, own, key); };
-  CreatedEngine out{nullptr, settings.rates_warning};
+  CreatedEngine out;
+  for (std::string warning : {settings.rates_warning, loaded->model->drafts_left_out()})
+    if (!warning.empty()) out.warnings.push_back(std::move(warning));
   if (in_groups) {
     LATTE_ASSIGN_OR_RETURN(out.engine, ranks->JoinEngines(settings, key, make));
   } else {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "src/checkpoint/check_weights.h"
 #include "src/checkpoint/model_files.h"
@@ -14,7 +16,7 @@ namespace latte {
 
 struct CreatedEngine {
   std::unique_ptr<Engine> engine;
-  std::string rates_warning;  // as in Settings
+  std::vector<std::string> warnings;  // for the user, of the settings and of the model
 };
 
 // Told how far the loading of weights is, where it takes long. Each may be empty.

@@ -5,6 +5,7 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/checkpoint/model_path.h"
 #include "src/engine/core/engine_core.h"
 #include "src/models/registry.h"
 #include "tests/support/parameter_name.h"
@@ -56,7 +57,7 @@ Json ReadJson(const std::string& path) { return *Json::Parse(*ReadFile(path, 1 <
 class GoldenDraftsTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    auto loaded = LoadModel(dir_, {.mtp = true});
+    auto loaded = LoadModel(*ResolveModelPath(dir_), {.mtp = true});
     ASSERT_TRUE(loaded) << ToString(loaded.error());
     model_ = std::make_unique<Recorder>(std::move(*loaded));
     EngineOptions o;
@@ -113,7 +114,8 @@ TEST_P(GoldenDraftsTest, FourDraftsAfterTheFirstToken) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenDraftsTest,
-                         testing::Values("v3_noaux", "v32_mtp", "v3_mtp2", "glm52_mtp"),
+                         testing::Values("v3_noaux", "v32_mtp", "v3_mtp2", "glm52_mtp", "gguf_v32",
+                                         "gguf_glm52"),
                          testing_support::ParameterName());
 
 }  // namespace

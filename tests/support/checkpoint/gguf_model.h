@@ -48,19 +48,36 @@ struct GgufModel {
   }
 };
 
+inline std::string GgufArchitectureOf(const Json& config) {
+  const std::string type = config.GetStringOr("model_type", "").value();
+  if (type == "deepseek_v32") return "deepseek32";
+  if (type == "glm_moe_dsa") return "glm-dsa";
+  return type == "mistral4" ? type : "deepseek2";
+}
+
 // The metadata that llama.cpp's converter writes for a config.json: heads as the keys with _mla, and
 // none of the keys that only its newest versions write.
 inline GgufModel ConvertedGguf(const Json& config) {
   GgufModel m;
-  const std::string a = "deepseek2.";
+  const std::string architecture = GgufArchitectureOf(config);
+  const std::string a = architecture + ".";
+  const bool has_drafts = architecture == "deepseek32" || architecture == "glm-dsa";
+  const Json rope = config.Find("rope_parameters").value_or(config);
   const auto num = [&](const char* key) { return config.GetIntOr(key, 0).value(); };
   const auto real = [&](const char* key, double fallback) {
     return config.GetDoubleOr(key, fallback).value();
   };
-  m.Text("general.architecture", "deepseek2");
+  m.Text("general.architecture", architecture);
   m.Text("general.type", "model");
   m.Text("general.name", "A model");
-  m.U32(a + "block_count", num("num_hidden_layers"));
+  m.U32(a + "block_count",
+        num("num_hidden_layers") + (has_drafts ? num("num_nextn_predict_layers") : 0));
+  if (has_drafts) {
+    m.U32(a + "nextn_predict_layers", num("num_nextn_predict_layers"));
+    m.U32(a + "attention.indexer.head_count", num("index_n_heads"));
+    m.U32(a + "attention.indexer.key_length", num("index_head_dim"));
+    m.U32(a + "attention.indexer.top_k", num("index_topk"));
+  }
   m.U32(a + "context_length", num("max_position_embeddings"));
   m.U32(a + "embedding_length", num("hidden_size"));
   m.U32(a + "feed_forward_length", num("intermediate_size"));
@@ -74,7 +91,7 @@ inline GgufModel ConvertedGguf(const Json& config) {
   m.U32(a + "attention.key_length_mla", num("qk_nope_head_dim") + num("qk_rope_head_dim"));
   m.U32(a + "attention.value_length_mla", num("v_head_dim"));
   m.U32(a + "rope.dimension_count", num("qk_rope_head_dim"));
-  m.F32(a + "rope.freq_base", real("rope_theta", 0));
+  m.F32(a + "rope.freq_base", rope.GetDoubleOr("rope_theta", 0).value());
   if (num("q_lora_rank") > 0)
     m.U32(a + "attention.q_lora_rank", num("q_lora_rank"));
   else
@@ -90,7 +107,9 @@ inline GgufModel ConvertedGguf(const Json& config) {
     m.U32(a + "expert_gating_func",
           config.GetStringOr("topk_method", "").value() == "noaux_tc" ? 2 : 1);
   }
-  if (const std::optional<Json> yarn = config.Find("rope_scaling")) {
+  std::optional<Json> yarn = config.Find("rope_scaling");
+  if (rope.GetStringOr("rope_type", "").value() == "yarn") yarn = rope;
+  if (yarn) {
     m.Text(a + "rope.scaling.type", "yarn");
     m.F32(a + "rope.scaling.factor", yarn->GetDouble("factor").value());
     m.U32(a + "rope.scaling.original_context_length",

@@ -1,5 +1,7 @@
 #include "src/checkpoint/config/gguf/gguf_architecture.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -12,18 +14,18 @@ namespace {
 
 constexpr std::string_view kNotMlaModel = "it is not MLA";
 constexpr std::string_view kLinearLayers = "it mixes MLA with linear-attention layers";
-// The safetensors copies of these models are read.
-constexpr std::string_view kNotYet =
-    "it is read from Hugging Face folders only: take the safetensors copy of the model";
+
+constexpr std::string_view kReadArchitectures[] = {kDeepseek2, kDeepseek32, kGlmDsa, kMistral4};
+constexpr std::string_view kRead =
+    "read from GGUF files: deepseek2 (DeepSeek V2 to R1, Kimi-K2, Moonlight, GLM-4.7-Flash, "
+    "GigaChat3, Youtu-LLM), deepseek32 (DeepSeek-V3.2), glm-dsa (GLM-5), mistral4 "
+    "(Mistral-Small-4)";
 
 struct RefusedArchitecture {
   std::string_view name;
   std::string_view reason;
 };
 constexpr RefusedArchitecture kRefusedArchitectures[] = {
-    {"deepseek32", kNotYet},
-    {"glm-dsa", kNotYet},
-    {"mistral4", kNotYet},
     {"deepseek", kNotMlaModel},
     {"deepseek2-ocr", kNotMlaModel},
     {"deepseek4", kNotMlaModel},
@@ -42,11 +44,6 @@ constexpr RefusedArchitecture kRefusedArchitectures[] = {
     {"dots3note", "its sliding-window layers are not built"},
 };
 
-constexpr std::string_view kRead =
-    "read from GGUF files: deepseek2 (DeepSeek V2 to R1, Kimi-K2, Moonlight, GLM-4.7-Flash, "
-    "GigaChat3, "
-    "Youtu-LLM)";
-
 }  // namespace
 
 Result<std::string> GgufArchitecture(const GgufMetadata& metadata) {
@@ -60,7 +57,8 @@ Result<std::string> GgufArchitecture(const GgufMetadata& metadata) {
   constexpr std::string_view kKey = "general.architecture";
   LATTE_ASSIGN_OR_RETURN(const std::optional<std::string_view> name, metadata.String(kKey));
   if (!name) return Corrupt(fmt::format("{}: metadata key '{}' is missing", metadata.path(), kKey));
-  if (*name == "deepseek2") return std::string(*name);
+  if (std::ranges::find(kReadArchitectures, *name) != std::end(kReadArchitectures))
+    return std::string(*name);
   std::string_view reason = "it is no MLA model that is known";
   for (const RefusedArchitecture& refused : kRefusedArchitectures)
     if (refused.name == *name) reason = refused.reason;

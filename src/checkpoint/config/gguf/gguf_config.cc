@@ -25,9 +25,13 @@ constexpr int64_t kGlmFlashVocab = 154'880;
 struct ModelShape {
   int64_t experts = 0;  // 0: every layer is dense
   bool sigmoid = false;
-  bool kimi_k2 = false;
-  bool glm_flash = false;
+  bool kimi_k2 = false;    // among the files of deepseek2
+  bool glm_flash = false;  // the same
 };
+
+bool HasIndexer(const GgufKeys& in) {
+  return in.architecture() == kDeepseek32 || in.architecture() == kGlmDsa;
+}
 
 // Sizes of the whole model.
 Status ReadSizes(const GgufKeys& in, const StoredTensors& tensors, JsonOut& json) {
@@ -37,7 +41,7 @@ Status ReadSizes(const GgufKeys& in, const StoredTensors& tensors, JsonOut& json
   json["vocab_size"] = vocab;
   LATTE_ASSIGN_OR_RETURN(const int64_t blocks, in.Int("block_count"));
   // GLM-4.7-Flash has 47 layers and one for drafts; some of its files do not say which is which.
-  const bool drafts = vocab == kGlmFlashVocab && blocks == 48;
+  const bool drafts = in.architecture() == kDeepseek2 && vocab == kGlmFlashVocab && blocks == 48;
   LATTE_ASSIGN_OR_RETURN(const int64_t drafting, in.IntOr("nextn_predict_layers", drafts ? 1 : 0));
   if (drafting >= blocks)
     return in.Bad("nextn_predict_layers", fmt::format("fewer than block_count ({})", blocks),
@@ -75,14 +79,16 @@ Status ReadAttention(const GgufKeys& in, const StoredTensors& tensors, JsonOut& 
 }
 
 Result<ModelShape> ReadShape(const GgufKeys& in, const JsonOut& json) {
+  const bool deepseek2 = in.architecture() == kDeepseek2;
   ModelShape shape;
-  shape.glm_flash = json["vocab_size"] == kGlmFlashVocab;
+  shape.glm_flash = deepseek2 && json["vocab_size"] == kGlmFlashVocab;
   LATTE_ASSIGN_OR_RETURN(shape.experts, in.IntOr("expert_count", 0));
   LATTE_ASSIGN_OR_RETURN(const std::string_view split, in.Global("tokenizer.ggml.pre"));
-  shape.kimi_k2 = split == "kimi-k2" && shape.experts == 384;
+  shape.kimi_k2 = deepseek2 && split == "kimi-k2" && shape.experts == 384;
   constexpr int64_t kNone = 0, kSoftmax = 1, kSigmoid = 2;
   LATTE_ASSIGN_OR_RETURN(int64_t scoring, in.IntOr("expert_gating_func", kNone));
-  if (scoring == kNone && shape.experts > 0) scoring = shape.glm_flash ? kSigmoid : kSoftmax;
+  if (scoring == kNone && shape.experts > 0)
+    scoring = shape.glm_flash || HasIndexer(in) ? kSigmoid : kSoftmax;
   if (scoring > kSigmoid)
     return Unsupported(fmt::format(
         "{}: expected 1 (softmax) or 2 (sigmoid), found {}; take the safetensors copy of the model",
@@ -93,7 +99,8 @@ Result<ModelShape> ReadShape(const GgufKeys& in, const JsonOut& json) {
 
 // The groups of experts of the published models of a shape: files that older programs wrote lack
 // them. {1, 1}: none.
-std::pair<int64_t, int64_t> GroupsOfShape(const ModelShape& shape) {
+std::pair<int64_t, int64_t> GroupsOfShape(const GgufKeys& in, const ModelShape& shape) {
+  if (in.architecture() == kGlmDsa || in.architecture() == kMistral4) return {1, 1};
   if (shape.sigmoid && (shape.experts == 256 || shape.experts == 192)) return {8, 4};
   if (!shape.sigmoid && shape.experts == 160) return {8, 3};
   return {1, 1};
@@ -101,20 +108,20 @@ std::pair<int64_t, int64_t> GroupsOfShape(const ModelShape& shape) {
 
 Status ReadGroups(const GgufKeys& in, const ModelShape& shape, JsonOut& json,
                   std::vector<std::string>& assumed) {
-  auto [groups, kept] = GroupsOfShape(shape);
+  auto [groups, kept] = GroupsOfShape(in, shape);
   if (in.Has("expert_group_count") || in.Has("expert_group_used_count")) {
     LATTE_ASSIGN_OR_RETURN(groups, in.Int("expert_group_count"));
     LATTE_ASSIGN_OR_RETURN(kept, in.Int("expert_group_used_count"));
   } else if (groups > 1) {
     assumed.push_back(
         fmt::format("the file does not say how its {} experts are grouped: {} groups are taken, of "
-                    "which a token "
-                    "uses {}, as in the published models with {} experts; files with the key "
-                    "{}.expert_group_count say it",
+                    "which a token uses {}, as in the published models with {} experts; files with "
+                    "the key {}.expert_group_count say it",
                     shape.experts, groups, kept, shape.experts, in.architecture()));
   }
   json["n_group"] = groups;
   json["topk_group"] = kept;
+  if (in.architecture() == kMistral4) return {};  // its class has one method
   json["topk_method"] = shape.sigmoid ? "noaux_tc" : groups > 1 ? "group_limited_greedy" : "greedy";
   return {};
 }
@@ -154,16 +161,37 @@ Status ReadMscale(const GgufKeys& in, JsonOut& yarn, std::vector<std::string>& a
   return {};
 }
 
+// The growth of mistral4's queries with the position. Converters of Hugging Face folders leave it out.
+Status ReadQueryTemperature(const GgufKeys& in, JsonOut& yarn, std::vector<std::string>& assumed) {
+  constexpr std::string_view kKey = "attention.temperature_scale";
+  constexpr std::string_view kLength = "attention.temperature_length";
+  constexpr double kPublished = 0.1;
+  LATTE_ASSIGN_OR_RETURN(yarn["llama_4_scaling_beta"], in.NumberOr(kKey, kPublished));
+  if (!in.Has(kKey))
+    assumed.push_back(
+        fmt::format("the file does not say how queries grow with the position: {} is taken, as in "
+                    "the published Mistral-Small-4",
+                    kPublished));
+  const int64_t original = yarn["original_max_position_embeddings"].get<int64_t>();
+  LATTE_ASSIGN_OR_RETURN(const int64_t length, in.IntOr(kLength, original));
+  if (length == original) return {};
+  return Unsupported(
+      fmt::format("{}: expected rope.scaling.original_context_length ({}), found {}; take the "
+                  "safetensors copy of the model",
+                  in.Where(kLength), original, length));
+}
+
 Status ReadRope(const GgufKeys& in, const ModelShape& shape, JsonOut& json,
                 std::vector<std::string>& assumed) {
   LATTE_ASSIGN_OR_RETURN(json["rope_theta"], in.Number("rope.freq_base"));
   LATTE_ASSIGN_OR_RETURN(const std::string_view type, in.StringOr("rope.scaling.type", "none"));
   json["rope_scaling"] = nullptr;
-  if (type == "none") return {};
+  const bool needs_yarn = in.architecture() == kMistral4;
+  if (type == "none" && !needs_yarn) return {};
   if (type != "yarn")
     return Unsupported(
-        fmt::format("{}: expected yarn or none, found '{}'; take the safetensors copy of the model",
-                    in.Where("rope.scaling.type"), Printable(type)));
+        fmt::format("{}: expected yarn{}, found '{}'; take the safetensors copy of the model",
+                    in.Where("rope.scaling.type"), needs_yarn ? "" : " or none", Printable(type)));
   JsonOut yarn = {{"type", "yarn"}};
   LATTE_ASSIGN_OR_RETURN(yarn["factor"], in.Number("rope.scaling.factor"));
   LATTE_ASSIGN_OR_RETURN(yarn["original_max_position_embeddings"],
@@ -176,7 +204,50 @@ Status ReadRope(const GgufKeys& in, const ModelShape& shape, JsonOut& json,
         "the file does not say beta_fast of its YaRN scaling: 1 is taken, as in the published "
         "Kimi-K2");
   LATTE_RETURN_IF_ERROR(ReadMscale(in, yarn, assumed));
+  if (needs_yarn) LATTE_RETURN_IF_ERROR(ReadQueryTemperature(in, yarn, assumed));
   json["rope_scaling"] = std::move(yarn);
+  return {};
+}
+
+// GLM-5.2 and 5.3 choose keys on 21 of their 78 layers; their files may have indexers on all of them.
+Status ReadIndexedLayers(const GgufKeys& in, JsonOut& json, std::vector<std::string>& assumed) {
+  constexpr std::string_view kKey = "attention.indexer.types";
+  constexpr int64_t kLongContext = 1'048'576, kPublishedLayers = 78;
+  const int64_t layers = json["num_hidden_layers"].get<int64_t>();
+  const bool long_context = json["max_position_embeddings"].get<int64_t>() >= kLongContext;
+  json["index_share_for_mtp_iteration"] = long_context;  // changes drafts, not answers
+  LATTE_ASSIGN_OR_RETURN(const std::optional<std::vector<bool>> full, in.Bools(kKey));
+  if (full) {
+    if (static_cast<int64_t>(full->size()) != layers)
+      return in.Bad(kKey, fmt::format("{} values, one for each layer", layers),
+                    fmt::format("{}", full->size()));
+    JsonOut kinds = JsonOut::array();
+    for (const bool owns : *full) kinds.push_back(owns ? "full" : "shared");
+    json["indexer_types"] = std::move(kinds);
+    return {};
+  }
+  if (!long_context) return {};
+  if (layers != kPublishedLayers)
+    return Unsupported(
+        fmt::format("{}: expected true or false for each of the {} layers, found no such key: "
+                    "which layers choose keys is known for files of GLM-5.2 and 5.3 with {} layers "
+                    "only; take the safetensors copy of the model",
+                    in.Where(kKey), layers, kPublishedLayers));
+  json["index_topk_freq"] = 4;
+  json["index_skip_topk_offset"] = 3;
+  assumed.push_back(
+      "the file does not say which layers choose keys: 0, 1, 2 and every fourth after it are "
+      "taken, "
+      "as in the published GLM-5.2");
+  return {};
+}
+
+Status ReadIndexer(const GgufKeys& in, JsonOut& json, std::vector<std::string>& assumed) {
+  if (!HasIndexer(in)) return {};
+  LATTE_ASSIGN_OR_RETURN(json["index_n_heads"], in.Int("attention.indexer.head_count"));
+  LATTE_ASSIGN_OR_RETURN(json["index_head_dim"], in.Int("attention.indexer.key_length"));
+  LATTE_ASSIGN_OR_RETURN(json["index_topk"], in.Int("attention.indexer.top_k"));
+  if (in.architecture() == kGlmDsa) return ReadIndexedLayers(in, json, assumed);
   return {};
 }
 
@@ -195,7 +266,10 @@ Status ReadTokens(const GgufKeys& in, JsonOut& json) {
   return {};
 }
 
-std::string_view FamilyOf(const ModelShape& shape) {
+std::string_view FamilyOf(const GgufKeys& in, const ModelShape& shape) {
+  if (in.architecture() == kDeepseek32) return "deepseek_v32";
+  if (in.architecture() == kGlmDsa) return "glm_moe_dsa";
+  if (in.architecture() == kMistral4) return "mistral4";
   if (shape.experts == 0) return "youtu";
   if (shape.glm_flash) return "glm4_moe_lite";
   if (shape.kimi_k2) return "kimi_k2";
@@ -204,6 +278,7 @@ std::string_view FamilyOf(const ModelShape& shape) {
 
 // Copies of DeepSeek-V3.2 under this architecture have no indexer.
 Status NoteMissingIndexer(const GgufKeys& in, std::vector<std::string>& assumed) {
+  if (in.architecture() != kDeepseek2) return {};
   LATTE_ASSIGN_OR_RETURN(const std::string_view name, in.Global("general.name"));
   const std::string lowered = Lowered(name);
   if (lowered.find("v3.2") != std::string::npos || lowered.find("v3_2") != std::string::npos)
@@ -226,9 +301,10 @@ Result<ModelConfig> ParseGgufConfig(const GgufMetadata& metadata, const StoredTe
   LATTE_ASSIGN_OR_RETURN(const ModelShape shape, ReadShape(in, json));
   LATTE_RETURN_IF_ERROR(ReadExperts(in, shape, json, assumed));
   LATTE_RETURN_IF_ERROR(ReadRope(in, shape, json, assumed));
+  LATTE_RETURN_IF_ERROR(ReadIndexer(in, json, assumed));
   LATTE_RETURN_IF_ERROR(ReadTokens(in, json));
   LATTE_RETURN_IF_ERROR(NoteMissingIndexer(in, assumed));
-  json["model_type"] = FamilyOf(shape);
+  json["model_type"] = FamilyOf(in, shape);
   const std::string text = Dump(json);
   LATTE_ASSIGN_OR_RETURN(const Json parsed,
                          Json::Parse(text, metadata.path() + ", its metadata as config.json"));

@@ -106,6 +106,11 @@ void ExpectSameConfig(const ModelConfig& a, const ModelConfig& b) {
   EXPECT_EQ(a.mla.bias, b.mla.bias);
   EXPECT_EQ(a.mla.lora_norm_eps, b.mla.lora_norm_eps);
   EXPECT_EQ(a.indexer.heads, b.indexer.heads);
+  EXPECT_EQ(a.indexer.width, b.indexer.width);
+  EXPECT_EQ(a.indexer.topk, b.indexer.topk);
+  EXPECT_EQ(a.indexer.interleaved, b.indexer.interleaved);
+  EXPECT_EQ(a.indexed_layers, b.indexed_layers);
+  EXPECT_EQ(a.drafts_share_keys, b.drafts_share_keys);
   EXPECT_EQ(a.moe_layers, b.moe_layers);
   EXPECT_EQ(a.quant.schemes.size(), 1u);  // every matrix may be in a type of its own
   EXPECT_EQ(&a.quant.format(), &kGgufWeights);
@@ -121,6 +126,13 @@ TEST_F(GgufConfig, IsThatOfTheModelsFolder) {
     ExpectSameConfig(config, ParseModelConfig(PublishedConfig(name)).value());
     EXPECT_EQ(config.mtp_layers, 0);
     EXPECT_NE(config.text_hash, 0u);
+  }
+  for (const char* name : {"v3_2", "glm_5", "mistral_small_4"}) {
+    SCOPED_TRACE(name);
+    const ModelConfig config = Config(PublishedGguf(name));
+    const ModelConfig meant = ParseModelConfig(PublishedConfig(name)).value();
+    ExpectSameConfig(config, meant);
+    EXPECT_EQ(config.mtp_layers, meant.mtp_layers);
   }
 }
 
@@ -272,13 +284,75 @@ TEST_F(GgufConfig, ACopyWithoutItsIndexerIsNamed) {
   EXPECT_PRED2(Contains, Config(m).assumed[1], "has no indexer");
 }
 
+TEST_F(GgufConfig, GroupsOfExpertsAreTakenWhereTheArchitectureHasSome) {
+  EXPECT_EQ(Config(PublishedGguf("v3_2")).moe.groups, 8);
+  EXPECT_PRED2(Contains, Config(PublishedGguf("v3_2")).assumed.at(0), "8 groups are taken");
+  const ModelConfig glm = Config(PublishedGguf("glm_5"));
+  EXPECT_EQ(glm.moe.groups, 1);
+  EXPECT_TRUE(glm.assumed.empty());
+}
+
+TEST_F(GgufConfig, GlmScoresWithSigmoidIfItsFileDoesNotSayIt) {
+  GgufModel m = PublishedGguf("glm_5");
+  m.entries.erase("glm-dsa.expert_gating_func");
+  EXPECT_EQ(Config(m).moe.scoring, Scoring::kSigmoid);
+}
+
+std::string BoolArray(const std::string& key, const std::vector<bool>& values) {
+  std::string bytes;
+  for (const bool value : values) bytes += value ? '\1' : '\0';
+  return GgufArrayEntry(key, kGgufBool, values.size(), bytes);
+}
+
+TEST_F(GgufConfig, LayersThatChooseKeysAreInTheFileOrKnown) {
+  const std::string key = "glm-dsa.attention.indexer.types";
+  GgufModel m = PublishedGguf("glm_5");
+  EXPECT_TRUE(Config(m).indexed_layers.empty());  // all
+  m.U32("glm-dsa.context_length", 1'048'576);     // GLM-5.2
+  ModelConfig config = Config(m);
+  int64_t chosen = 0;
+  for (int64_t i = 0; i < 78; ++i) {
+    EXPECT_EQ(config.IsIndexed(i), i < 3 || i % 4 == 2) << i;
+    chosen += config.IsIndexed(i) ? 1 : 0;
+  }
+  EXPECT_EQ(chosen, 21);
+  EXPECT_TRUE(config.drafts_share_keys);
+  EXPECT_PRED2(Contains, config.assumed.at(0), "0, 1, 2 and every fourth");
+
+  std::vector<bool> stated(78, false);
+  stated[0] = stated[40] = true;
+  m.entries[key] = BoolArray(key, stated);
+  config = Config(m);
+  EXPECT_EQ(config.indexed_layers, stated);
+  EXPECT_TRUE(config.assumed.empty());
+  m.entries[key] = BoolArray(key, std::vector<bool>(79, true));
+  EXPECT_PRED2(Contains, ErrorOf(m, Code::kCorrupt), "expected 78 values, one for each layer");
+  m.entries[key] = BoolArray(key, std::vector<bool>(78, false));
+  EXPECT_PRED2(Contains, ErrorOf(m, Code::kCorrupt), "a first layer that owns an indexer");
+  m.U32(key, 1);
+  EXPECT_PRED2(Contains, ErrorOf(m, Code::kCorrupt), "expected an array of true and false");
+  m.entries.erase(key);
+  m.U32("glm-dsa.block_count", 40);
+  EXPECT_PRED2(Contains, ErrorOf(m, Code::kUnsupported), "for each of the 39 layers, found no");
+}
+
+TEST_F(GgufConfig, TheTemperatureOfQueriesIsInTheFileOrThePublishedOne) {
+  GgufModel m = PublishedGguf("mistral_small_4");
+  EXPECT_PRED2(Contains, Config(m).assumed.at(0), "0.1 is taken");
+  m.F32("mistral4.attention.temperature_scale", 0.25);
+  m.U32("mistral4.attention.temperature_length", 8192);
+  EXPECT_EQ(Config(m).rope.query_beta, 0.25);
+  EXPECT_TRUE(Config(m).assumed.empty());
+  m.U32("mistral4.attention.temperature_length", 4096);
+  EXPECT_PRED2(Contains, ErrorOf(m, Code::kUnsupported), "(8192), found 4096");
+  m.Text("mistral4.rope.scaling.type", "none");
+  EXPECT_PRED2(Contains, ErrorOf(m, Code::kUnsupported), "expected yarn, found 'none'");
+}
+
 TEST_F(GgufConfig, OtherArchitecturesAreRefusedByName) {
   GgufModel m = PublishedGguf("v3");
   for (const auto& [name, why] :
-       std::map<std::string, std::string>{{"deepseek32", "take the safetensors copy"},
-                                          {"glm-dsa", "take the safetensors copy"},
-                                          {"mistral4", "take the safetensors copy"},
-                                          {"deepseek", "it is not MLA"},
+       std::map<std::string, std::string>{{"deepseek", "it is not MLA"},
                                           {"deepseek2-ocr", "it is not MLA"},
                                           {"deepseek4", "it is not MLA"},
                                           {"deepseek41", "it is not MLA"},

@@ -71,6 +71,10 @@ Result<std::string_view> GgufKeys::StringOr(std::string_view key, std::string_vi
   return value.value_or(fallback);
 }
 
+Result<std::optional<std::vector<bool>>> GgufKeys::Bools(std::string_view key) const {
+  return metadata_.Bools(Full(key));
+}
+
 Result<std::string_view> GgufKeys::Global(std::string_view key) const {
   LATTE_ASSIGN_OR_RETURN(const std::optional<std::string_view> value, metadata_.String(key));
   return value.value_or(std::string_view());

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "latte/status.h"
 
@@ -40,6 +41,8 @@ class GgufKeys {
   [[nodiscard]] Result<bool> BoolOr(std::string_view key, bool fallback) const;
   [[nodiscard]] Result<std::string_view> StringOr(std::string_view key,
                                                   std::string_view fallback) const;
+  // An array; nullopt if the key is absent.
+  [[nodiscard]] Result<std::optional<std::vector<bool>>> Bools(std::string_view key) const;
 
   // Keys of no architecture: the whole key; an absent string is empty.
   [[nodiscard]] Result<std::string_view> Global(std::string_view key) const;
