@@ -10,11 +10,11 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
+#include "src/base/bytes_text.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/hub_cache.h"
 #include "src/checkpoint/model_path.h"
-#include "src/hub/progress_text.h"
 
 namespace latte {
 namespace {

@@ -10,6 +10,7 @@
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/screen.h"
+#include "src/base/bytes_text.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/hub_cache.h"
 #include "src/checkpoint/model_path.h"

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "src/base/bytes_text.h"
 #include "src/base/json_out.h"
-#include "src/hub/progress_text.h"
 
 namespace latte {
 namespace {

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "src/base/bytes_text.h"
+
 namespace latte {
 namespace {
 
@@ -26,14 +28,6 @@ double TransferRate::Get() const {
   const double passed = last.seconds - first.seconds;
   if (passed <= 0) return 0;
   return std::max(0.0, static_cast<double>(last.bytes - first.bytes) / passed);
-}
-
-std::string BytesText(int64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (bytes >= 1'000'000'000) return fmt::format("{:.2f} GB", value / 1e9);
-  if (bytes >= 1'000'000) return fmt::format("{:.2f} MB", value / 1e6);
-  if (bytes >= 1'000) return fmt::format("{:.2f} kB", value / 1e3);
-  return fmt::format("{} B", bytes);
 }
 
 std::string DurationText(double seconds) {

@@ -23,9 +23,6 @@ class TransferRate {
   std::deque<Point> points_;
 };
 
-// "31.41 GB", "4.20 MB", "12 B"
-std::string BytesText(int64_t bytes);
-
 // "1:02:03", "4:05"
 std::string DurationText(double seconds);
 

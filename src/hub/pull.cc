@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/bytes_text.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/checkpoint/config/model_family.h"
@@ -14,7 +15,6 @@
 #include "src/http/client/url.h"
 #include "src/hub/files/disk.h"
 #include "src/hub/files/verified_blobs.h"
-#include "src/hub/progress_text.h"
 
 namespace latte {
 namespace {
