@@ -35,8 +35,8 @@ constexpr char kExamples[] =
     "  latte run path/to/checkpoint < prompt.txt\n"
     "  latte chat path/to/checkpoint\n"
     "  latte pull org/name                     download a model\n\n"
-    "MODEL is a Hugging Face folder, a .gguf file, a repository id (org/name) in the local Hugging "
-    "Face cache, tiny or tiny-sparse.";
+    "MODEL is a Hugging Face folder, a .gguf file, a repository id (org/name or org/name:QUANT) in "
+    "the local Hugging Face cache, tiny or tiny-sparse.";
 
 // Prints an error of usage and returns its exit code.
 int ReportUsage(const std::string& message) {

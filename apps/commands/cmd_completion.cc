@@ -1,7 +1,6 @@
 // latte completion: scripts that complete command lines.
 #include "apps/flags/command.h"
 #include "apps/flags/pages/completion.h"
-#include "src/checkpoint/hub_cache.h"
 #include "src/checkpoint/model_path.h"
 
 namespace latte {
@@ -16,7 +15,7 @@ struct CompletionFlags {
 Status PrintModels() {
   std::string out;
   for (const std::string& model : BundledModels()) out += model + "\n";
-  for (const std::string& repo : CachedRepos()) out += repo + "\n";
+  for (const CachedModel& model : CachedModels()) out += model.name + "\n";
   return Print(out);
 }
 

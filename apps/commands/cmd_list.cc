@@ -11,6 +11,7 @@
 
 #include "apps/flags/command.h"
 #include "src/base/bytes_text.h"
+#include "src/base/file.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/hub_cache.h"
@@ -25,7 +26,7 @@ struct Listed {
   std::string name;
   std::string kind;  // model_type, or why it cannot be used
   int64_t bytes = 0;
-  std::string path;
+  std::string path;  // of the folder or the GGUF file
 };
 
 // The size of the weights in a folder; links into the cache are followed.
@@ -41,16 +42,11 @@ int64_t WeightBytes(const std::string& dir) {
   return bytes;
 }
 
-Listed Look(const std::string& name) {
-  Listed out{.name = name, .kind = "", .bytes = 0, .path = ""};
-  const Result<std::string> dir = ResolveModelPath(name);
-  if (!dir) {
-    out.kind = "no complete snapshot";
-    return out;
-  }
-  out.path = *dir;
-  out.bytes = WeightBytes(*dir);
-  const Result<ModelConfig> config = LoadModelConfig(*dir);
+Listed Look(const CachedModel& model) {
+  Listed out{model.name, "no complete snapshot", model.gguf_bytes, model.path};
+  if (model.path.empty()) return out;
+  if (IsDirectory(model.path)) out.bytes = WeightBytes(model.path);
+  const Result<ModelConfig> config = LoadModelConfig(model.path);
   out.kind = !config ? "not a model that Latte runs" : config->model_type;
   if (config && out.bytes == 0) out.kind += ", without weights";
   return out;
@@ -58,8 +54,9 @@ Listed Look(const std::string& name) {
 
 Status ListCommand(bool json) {
   std::vector<Listed> models;
-  for (const std::string& name : BundledModels()) models.push_back(Look(name));
-  for (const std::string& name : CachedRepos()) models.push_back(Look(name));
+  for (const std::string& name : BundledModels())
+    models.push_back(Look({.name = name, .path = ResolveModelPath(name).value_or("")}));
+  for (const CachedModel& model : CachedModels()) models.push_back(Look(model));
   std::string text;
   JsonOut list = JsonOut::array();
   size_t width = 0;
@@ -83,7 +80,7 @@ Command AddList(const FlagSet& app) {
   const FlagSet sub =
       app.AddCommand("list", "The models that are here: with Latte, and in the Hugging Face cache");
   sub.Group("Output").AddSwitch("--json", *json, "one JSON object, with paths");
-  sub.Footer("latte pull ORG/NAME downloads one; latte inspect MODEL describes one.");
+  sub.Footer("latte pull ORG/NAME[:QUANT] downloads one; latte inspect MODEL describes one.");
   return {sub, [json] { return ListCommand(*json); }};
 }
 

@@ -35,16 +35,11 @@ struct PullFlags {
 };
 
 Result<PullRequest> PullRequestOf(const PullFlags& flags) {
-  const RepoAndRevision name = SplitRevision(flags.model);
-  if (!IsRepoId(name.repo) || (name.repo != flags.model && !IsRevision(name.revision)))
-    return InvalidArgument(
-        fmt::format("model '{}': expected ORG/NAME or ORG/NAME@REVISION, as in "
-                    "deepseek-ai/DeepSeek-V2-Lite",
-                    flags.model));
+  LATTE_ASSIGN_OR_RETURN(const HubName name, ParseHubName(flags.model));
   PullRequest out;
   out.repo = name.repo;
   if (!name.revision.empty()) out.revision = name.revision;
-  out.selection = {flags.include, flags.exclude};
+  out.selection = {flags.include, flags.exclude, name.quant};
   out.dry_run = flags.dry_run;
   out.any_model = flags.any_model;
   out.verify = flags.verify;
@@ -153,7 +148,9 @@ Command AddPull(const FlagSet& app) {
   auto flags = std::make_shared<PullFlags>();
   const FlagSet sub =
       app.AddCommand("pull", "Download a model of the Hugging Face Hub into its cache");
-  sub.Add("MODEL", flags->model, "ORG/NAME or ORG/NAME@REVISION (a branch, a tag or a commit)")
+  sub.Add("MODEL", flags->model,
+          "ORG/NAME, ORG/NAME:QUANT (of its GGUF files, as Q4_K_M); with @REVISION at the end: a "
+          "branch, a tag or a commit")
       .Required();
   sub.Add("--include", flags->include,
           "only files that match; a shell pattern, repeatable (default: what Latte reads)")

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include <fmt/format.h>
 #include <pwd.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::string_view kNameCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+constexpr size_t kMostQuantBytes = 255;  // of a file's name
 
 // The home of `user`, or of the current user if it is empty; empty if unknown.
 std::string HomeOf(const std::string& user) {
@@ -100,10 +102,31 @@ bool IsRevision(std::string_view text) {
   }
 }
 
-RepoAndRevision SplitRevision(std::string_view text) {
-  const size_t at = text.find('@');
-  if (at == std::string_view::npos) return {std::string(text), ""};
-  return {std::string(text.substr(0, at)), std::string(text.substr(at + 1))};
+Result<HubName> ParseHubName(std::string_view text) {
+  constexpr std::string_view kMarks = "@:";
+  HubName out;
+  size_t end = std::min(text.find_first_of(kMarks), text.size());
+  out.repo = text.substr(0, end);
+  bool good = IsRepoId(out.repo);
+  while (good && end < text.size()) {
+    const bool is_quant = text[end] == ':';
+    const size_t next = std::min(text.find_first_of(kMarks, end + 1), text.size());
+    const std::string_view word = text.substr(end + 1, next - end - 1);
+    if (is_quant && (!IsRepoPart(word) || word.size() > kMostQuantBytes))
+      return InvalidArgument(
+          fmt::format("model '{}': expected a quant such as Q4_K_M after ':', of letters, digits, "
+                      "'-', '_' and '.', found '{}'",
+                      text, word));
+    std::string& part = is_quant ? out.quant : out.revision;
+    good = part.empty() && (is_quant || IsRevision(word));
+    part = word;
+    end = next;
+  }
+  if (good) return out;
+  return InvalidArgument(
+      fmt::format("model '{}': expected ORG/NAME, ORG/NAME:QUANT or ORG/NAME@REVISION, as in "
+                  "deepseek-ai/DeepSeek-V2-Lite",
+                  text));
 }
 
 std::vector<std::string> CachedRepos() {

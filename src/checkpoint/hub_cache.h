@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "latte/status.h"
+
 namespace latte {
 
 // HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub or
@@ -27,12 +29,17 @@ bool IsRepoId(std::string_view text);
 // A branch, a tag or a commit: letters, digits and "-_./", no part empty or beginning with '.'.
 bool IsRevision(std::string_view text);
 
-// "org/name@revision" → both parts; without "@" the revision is empty.
-struct RepoAndRevision {
+// A repository of the Hub and what is meant of it; a part that is not given is empty.
+struct HubName {
   std::string repo;
   std::string revision;
+  std::string quant;  // of GGUF files: "Q4_K_M"
 };
-RepoAndRevision SplitRevision(std::string_view text);
+
+// Reads "org/name", "org/name@revision", "org/name:quant" and "org/name:quant@revision"; the last two
+// parts may change places. A quant is a word of letters, digits and "-_." that does not begin with '.'.
+// Errors: kInvalidArgument.
+[[nodiscard]] Result<HubName> ParseHubName(std::string_view text);
 
 // The repositories that the cache has a folder of, sorted; at most 1,000.
 std::vector<std::string> CachedRepos();

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "src/base/fields/suggest.h"
 #include "src/base/file.h"
 #include "src/checkpoint/gguf/gguf.h"
+#include "src/checkpoint/gguf/gguf_sets.h"
 #include "src/checkpoint/hub_cache.h"
 #include "src/text/unicode/printable.h"
 
@@ -55,6 +55,11 @@ std::vector<fs::path> BundledPlaces(const std::string& name) {
     places.push_back(up / "share/latte/models" / name);
   }
   return places;
+}
+
+// The folder of a repository in the cache.
+fs::path RepoFolderIn(const HubName& name) {
+  return fs::path(HubCacheFolder()) / RepoFolderName(name.repo);
 }
 
 // The snapshots of a cached model, sorted.
@@ -103,22 +108,22 @@ bool IsGguf(const std::string& file) {
   return std::string_view(magic, sizeof magic) == "GGUF";
 }
 
-// The models in the GGUF files of a folder: whole files and first parts, sorted. Files that go with a
-// model, such as its images' encoder, are left out by their names.
-std::vector<std::string> GgufModelsIn(const std::string& folder) {
-  std::vector<std::string> out;
+// The GGUF models in a folder or, if `below`, also in the folders below it. Links to folders are not
+// followed.
+std::vector<GgufSet> GgufModelsIn(const std::string& folder, bool below) {
+  std::vector<SizedFile> files;
   std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    const std::string path = it->path().string();
-    if (!IsGgufPath(path) || name.starts_with("mmproj") || name.starts_with("imatrix") ||
-        name.starts_with("mtp-"))
-      continue;
-    const std::optional<GgufPart> part = ParseGgufPart(path);
-    if (!part || part->number == 1) out.push_back(path);
+  constexpr auto kSkip = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator it(folder, kSkip, error), end; !error && it != end;
+       it.increment(error)) {
+    if (!below) it.disable_recursion_pending();
+    const fs::path path = it->path();
+    std::error_code unreadable;
+    const auto bytes = IsGgufPath(path.string()) ? fs::file_size(path, unreadable) : 0;
+    if (IsGgufPath(path.string()) && !unreadable)
+      files.push_back({path.lexically_relative(folder).string(), static_cast<int64_t>(bytes)});
   }
-  std::sort(out.begin(), out.end());
-  return out;
+  return GgufSetsOf(files);
 }
 
 bool HasSafetensors(const std::string& folder) {
@@ -128,45 +133,6 @@ bool HasSafetensors(const std::string& folder) {
   return false;
 }
 
-// The model of a folder: the folder itself, or the GGUF file in it. GGUF files may come with a config.json,
-// but not with other weights.
-Result<std::string> FromFolder(const std::string& folder) {
-  const std::vector<std::string> models = GgufModelsIn(folder);
-  if (models.empty() || HasSafetensors(folder)) return folder;
-  if (models.size() == 1) return models.front();
-  constexpr size_t kListed = 8;
-  const std::span<const std::string> listed(models.data(), std::min(models.size(), kListed));
-  return InvalidArgument(fmt::format("{}: expected one GGUF model, found {}: {}{}; give the file",
-                                     folder, models.size(), fmt::join(listed, ", "),
-                                     models.size() > kListed ? ", …" : ""));
-}
-
-// The snapshot of `model` in the hub cache: models--org--name/snapshots/<commit> with the commit of
-// refs/main or of the revision that `model` names, which may be a commit itself. A cache that was
-// filled by commit or copied may have no refs: the only snapshot counts.
-Result<std::string> FromHubCache(const std::string& model, const RepoAndRevision& name,
-                                 const std::string& why_no_folder) {
-  const fs::path base = fs::path(HubCacheFolder()) / RepoFolderName(name.repo);
-  const fs::path snapshots = base / "snapshots";
-  const std::string revision = name.revision.empty() ? "main" : name.revision;
-  const std::string commit = CommitOf(base, revision);
-  for (const std::string& folder : {commit, name.revision})
-    if (!folder.empty() && folder.find('/') == std::string::npos &&
-        IsDirectory((snapshots / folder).string()))
-      return FromFolder((snapshots / folder).string());
-  const std::vector<std::string> names = Snapshots(base);
-  if (commit.empty() && name.revision.empty() && names.size() == 1)
-    return FromFolder((snapshots / names.front()).string());
-  if (!names.empty()) return NoSnapshotIsMeant(model, base / "refs" / revision, commit, names);
-  std::error_code ignored;
-  return NotFound(fmt::format(
-      "model '{}': neither a folder (in {}: {}) nor a snapshot in the Hugging Face cache (looked "
-      "for {}); if a folder is meant, give its path from there or from /; if a repository, "
-      "download it with `latte pull {}`{}",
-      model, fs::current_path(ignored).string(), why_no_folder, snapshots.string(), model,
-      DidYouMean(model, KnownModels(model))));
-}
-
 // The reason why `path` cannot be read.
 std::string WhyMissing(const std::string& path) {
   std::error_code error;
@@ -174,12 +140,78 @@ std::string WhyMissing(const std::string& path) {
   return there ? "neither a folder nor a regular file" : error ? error.message() : "no such folder";
 }
 
+// The file, or first part, of a model in `folder`.
+std::string PathOfFirst(const std::string& folder, const GgufSet& model) {
+  return (fs::path(folder) / model.files.front()).string();
+}
+
+// The model of a folder: the folder itself, or the GGUF file in it. GGUF files may come with a config.json,
+// but not with other weights.
+Result<std::string> FromFolder(const std::string& folder) {
+  const std::vector<GgufSet> models = GgufModelsIn(folder, false);
+  if (models.empty() || HasSafetensors(folder)) return folder;
+  if (models.size() == 1) return PathOfFirst(folder, models.front());
+  constexpr size_t kListed = 8;
+  std::vector<std::string> listed;
+  for (const GgufSet& model : models)
+    if (listed.size() < kListed) listed.push_back(PathOfFirst(folder, model));
+  return InvalidArgument(fmt::format("{}: expected one GGUF model, found {}: {}{}; give the file",
+                                     folder, models.size(), fmt::join(listed, ", "),
+                                     models.size() > kListed ? ", …" : ""));
+}
+
+// The model that `name` means in a snapshot.
+Result<std::string> FromSnapshot(const std::string& model, const HubName& name,
+                                 const std::string& snapshot) {
+  if (name.quant.empty() && HasSafetensors(snapshot)) return snapshot;
+  const std::vector<GgufSet> models = GgufModelsIn(snapshot, true);
+  if (name.quant.empty() && models.empty()) return snapshot;
+  const Result<GgufSet> chosen = ChooseGgufSet(models, name.quant, name.repo);
+  if (chosen) return PathOfFirst(snapshot, *chosen);
+  const bool absent = chosen.error().code == Code::kNotFound;
+  return Fail(chosen.error().code,
+              fmt::format("model '{}': {}; looked in {}{}", model, chosen.error().message, snapshot,
+                          absent ? fmt::format("; `latte pull {}` downloads it", model) : ""));
+}
+
+// The snapshot of `name` in the hub cache: models--org--name/snapshots/<commit> with the commit of
+// refs/main or of the revision that `name` has, which may be a commit itself. A cache that was
+// filled by commit or copied may have no refs: the only snapshot counts. Empty: there is none.
+std::string SnapshotOf(const HubName& name) {
+  const fs::path base = RepoFolderIn(name);
+  const std::string commit = CommitOf(base, name.revision.empty() ? "main" : name.revision);
+  for (const std::string& folder : {commit, name.revision})
+    if (!folder.empty() && folder.find('/') == std::string::npos &&
+        IsDirectory((base / "snapshots" / folder).string()))
+      return (base / "snapshots" / folder).string();
+  const std::vector<std::string> names = Snapshots(base);
+  const bool only = commit.empty() && name.revision.empty() && names.size() == 1;
+  return only ? (base / "snapshots" / names.front()).string() : "";
+}
+
+// The error for a repository of which no snapshot is meant, or none is there.
+tl::unexpected<Error> NoSnapshot(const std::string& model, const HubName& name) {
+  const fs::path base = RepoFolderIn(name);
+  const std::string revision = name.revision.empty() ? "main" : name.revision;
+  if (const std::vector<std::string> names = Snapshots(base); !names.empty())
+    return NoSnapshotIsMeant(model, base / "refs" / revision, CommitOf(base, revision), names);
+  std::error_code ignored;
+  return NotFound(fmt::format(
+      "model '{}': neither a folder (in {}: {}) nor a snapshot in the Hugging Face cache (looked "
+      "for {}); if a folder is meant, give its path from there or from /; if a repository, "
+      "download it with `latte pull {}`{}",
+      model, fs::current_path(ignored).string(), WhyMissing(model), (base / "snapshots").string(),
+      model, DidYouMean(model, KnownModels(model))));
+}
+
 // For a name that is neither a folder nor a repository: the model that may be meant, or where to look.
 std::string NextStep(const std::string& model) {
   if (model.find_first_of(" \n") != std::string::npos) return "; a prompt is given with -p";
-  for (const std::string& repo : CachedRepos())
-    if (repo.ends_with("/" + model)) return fmt::format("; did you mean {}?", repo);
-  const std::string meant = DidYouMean(model, KnownModels(model));
+  const std::vector<std::string> known = KnownModels(model);
+  for (const std::string& name : known)
+    if (IsRepoId(name.substr(0, name.find(':'))) && name.ends_with("/" + model))
+      return fmt::format("; did you mean {}?", name);
+  const std::string meant = DidYouMean(model, known);
   return meant.empty() ? "; `latte list` shows the models that are here" : meant;
 }
 
@@ -214,21 +246,40 @@ Result<std::string> ResolveModelPath(const std::string& model) {
         fmt::format("the model '{}' was not found next to the program or liblatte; looked for {}",
                     model, fmt::join(tried, ", ")));
   }
-  const RepoAndRevision name = SplitRevision(model);
-  if (IsRepoId(name.repo) && (name.repo == model || IsRevision(name.revision)))
-    return FromHubCache(model, name, WhyMissing(model));
+  const Result<HubName> name = ParseHubName(model);
+  if (name) {
+    const std::string snapshot = SnapshotOf(*name);
+    if (snapshot.empty()) return NoSnapshot(model, *name);
+    return FromSnapshot(model, *name, snapshot);
+  }
+  // "org/name:" is no path, but perhaps a quant that is misspelt.
+  if (IsRepoId(model.substr(0, model.find(':')))) return tl::unexpected(name.error());
   return NotFound(fmt::format(
-      "model '{}': expected a Hugging Face folder, a .gguf file, a repository id (org/name or "
-      "org/name@revision) in the local cache, "
+      "model '{}': expected a Hugging Face folder, a .gguf file, a repository id (org/name, "
+      "org/name:QUANT or org/name@REVISION) in the local cache, "
       "tiny or tiny-sparse, found {}{}",
       model, WhyMissing(model), NextStep(model)));
 }
 
 std::vector<std::string> BundledModels() { return {std::begin(kBundled), std::end(kBundled)}; }
 
+std::vector<CachedModel> CachedModels() {
+  std::vector<CachedModel> out;
+  for (const std::string& repo : CachedRepos()) {
+    const std::string snapshot = SnapshotOf({.repo = repo});
+    const std::vector<GgufSet> models =
+        snapshot.empty() ? std::vector<GgufSet>() : GgufModelsIn(snapshot, true);
+    if (models.empty() || HasSafetensors(snapshot)) out.push_back({repo, snapshot, 0});
+    for (const GgufSet& model : models)
+      out.push_back({fmt::format("{}:{}", repo, model.name),
+                     model.missing.empty() ? PathOfFirst(snapshot, model) : "", model.bytes});
+  }
+  return out;
+}
+
 std::vector<std::string> KnownModels(const std::string& like) {
   std::vector<std::string> out = BundledModels();
-  for (std::string& repo : CachedRepos()) out.push_back(std::move(repo));
+  for (CachedModel& model : CachedModels()) out.push_back(std::move(model.name));
   const fs::path folder = fs::path(like).parent_path();
   std::error_code error;
   size_t left = 1000;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -89,6 +90,76 @@ TEST_F(HubCache, AFolderOfOneGgufModelIsThatModel) {
   EXPECT_NE(two.error().message.find("other.gguf"), std::string::npos);
   Write(folder + "/model.safetensors", "x");
   EXPECT_EQ(resolved(), folder);
+}
+
+TEST_F(HubCache, AQuantNamesAGgufModelOfTheSnapshot) {
+  const auto why = [](const std::string& model) {
+    const auto found = ResolveModelPath(model);
+    return found ? "found " + *found : found.error().message;
+  };
+  const std::string top = (root_ / "models--org--g/snapshots/c0ffee").string();
+  Write(root_ / "models--org--g/refs/main", "c0ffee");
+  for (const char* file : {"X-Q8_0.gguf", "mmproj-F16.gguf"}) Write(top + "/" + file, "GGUF");
+  EXPECT_EQ(why("org/g"), "found " + top + "/X-Q8_0.gguf");
+  EXPECT_EQ(why("org/g:q8_0"), "found " + top + "/X-Q8_0.gguf");
+  const std::string part = top + "/Q4_K/X-Q4_K-00001-of-00002.gguf";
+  Write(part, "GGUF");
+  EXPECT_NE(why("org/g").find("found 2: Q4_K (4 B), Q8_0 (4 B); write one of them"),
+            std::string::npos)
+      << why("org/g");
+  EXPECT_NE(why("org/g:Q4_K").find("'X-Q4_K-00002-of-00002.gguf' is missing"), std::string::npos);
+  EXPECT_NE(why("org/g:Q4_K").find("`latte pull org/g:Q4_K`"), std::string::npos);
+  Write(top + "/Q4_K/X-Q4_K-00002-of-00002.gguf", "GGUF");
+  EXPECT_EQ(why("org/g:Q4_K"), "found " + part);
+  EXPECT_EQ(why("org/g:Q4_K@c0ffee"), "found " + part);
+  EXPECT_EQ(why("org/g@main:Q4_K"), "found " + part);
+  EXPECT_NE(why("org/g:Q2_K").find("`latte pull org/g:Q2_K`"), std::string::npos);
+  EXPECT_NE(why("org/name:Q2_K").find("found none"), std::string::npos);
+  EXPECT_NE(why("org/other:Q2_K").find("`latte pull org/other:Q2_K`"), std::string::npos);
+  Write(top + "/model.safetensors", "x");
+  EXPECT_EQ(why("org/g"), "found " + top);
+  EXPECT_EQ(why("org/g:Q8_0"), "found " + top + "/X-Q8_0.gguf");
+}
+
+TEST_F(HubCache, WhatIsNoQuantIsRefused) {
+  const std::string long_quant(256, 'Q');
+  for (const std::string bad :
+       {"", " ", "Q4 K", "a/b", "..", ".Q4", "Q4\\K", "Q4\n", "*", long_quant.c_str()}) {
+    const auto found = ResolveModelPath("org/name:" + bad);
+    ASSERT_FALSE(found) << bad;
+    EXPECT_NE(found.error().message.find("expected a quant such as Q4_K_M after ':'"),
+              std::string::npos)
+        << found.error().message;
+  }
+  for (const char* bad : {"org/name:Q4:Q5", "org/name@main@v1", "org/name:Q4@"})
+    EXPECT_NE(ResolveModelPath(bad).error().message.find(":QUANT"), std::string::npos) << bad;
+  for (const char* bad : {"C:/models/x.gguf", "C:\\models\\x.gguf", "tiny:Q4", ":", ":Q4"})
+    EXPECT_NE(ResolveModelPath(bad).error().message.find("expected a Hugging Face folder"),
+              std::string::npos)
+        << bad;
+}
+
+TEST_F(HubCache, APathThatExistsIsNoRepository) {
+  const fs::path before = fs::current_path();
+  Write(root_ / "org/name:Q4/config.json", "{}");
+  Write(root_ / "org/name:Q5.gguf", "GGUF");
+  fs::current_path(root_);
+  EXPECT_EQ(ResolveModelPath("org/name:Q4").value_or("refused"), "org/name:Q4");
+  EXPECT_EQ(ResolveModelPath("org/name:Q5.gguf").value_or("refused"), "org/name:Q5.gguf");
+  fs::current_path(before);
+}
+
+TEST_F(HubCache, ModelsOfTheCacheByTheirNames) {
+  Write(root_ / "models--org--both/snapshots/a/X-Q8_0.gguf", "GGUF");
+  Write(root_ / "models--org--both/snapshots/a/model.safetensors", "x");
+  Write(root_ / "models--org--g/snapshots/a/X-Q4_K-00001-of-00002.gguf", "GGUF");
+  Write(root_ / "models--org--g/snapshots/a/Y-Q2_K.gguf", "GG");
+  fs::create_directories(root_ / "models--org--h/snapshots");
+  std::string all;
+  for (const CachedModel& model : CachedModels())
+    all += fmt::format("{} {}{}\n", model.name, model.gguf_bytes, model.path.empty() ? " -" : "");
+  EXPECT_EQ(all,
+            "org/both 0\norg/both:Q8_0 4\norg/g:Q2_K 2\norg/g:Q4_K 4 -\norg/h 0 -\norg/name 0\n");
 }
 
 TEST_F(HubCache, ARevisionNamesARefOrACommit) {

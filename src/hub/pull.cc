@@ -12,9 +12,11 @@
 #include "src/base/json.h"
 #include "src/checkpoint/config/model_family.h"
 #include "src/checkpoint/config/quant_config.h"
+#include "src/checkpoint/gguf/gguf_types.h"
 #include "src/http/client/url.h"
 #include "src/hub/files/disk.h"
 #include "src/hub/files/verified_blobs.h"
+#include "src/text/unicode/printable.h"
 
 namespace latte {
 namespace {
@@ -72,11 +74,11 @@ Result<Listing> FetchListing(Http& http, const HubEnvironment& hub, const PullRe
   }
 }
 
-PullPlan PlanOf(const Listing& listing, const std::vector<HubFile>& files,
-                const RepoFolder& folder) {
+PullPlan PlanOf(const Listing& listing, const SelectedFiles& selected, const RepoFolder& folder) {
   PullPlan out{listing.commit, folder.Snapshot(listing.commit), {}, 0, 0};
+  if (!selected.gguf.empty()) out.path += "/" + selected.gguf;
   std::set<std::string_view> contents;
-  for (const HubFile& file : files) {
+  for (const HubFile& file : selected.files) {
     const bool fetched = !contents.insert(file.oid).second || folder.HasBlob(file);
     const int64_t missing = fetched ? 0 : MissingBytes(folder.Blob(file), file.size);
     out.files.push_back({file, missing});
@@ -129,6 +131,16 @@ Status CheckModel(const RepoFolder& folder, const std::vector<HubFile>& files,
                           repo, known.error().message));
 }
 
+// Refuses a GGUF model whose name says that its types are not read.
+Status CheckQuant(const SelectedFiles& selected, const std::string& repo) {
+  const std::string_view why = WhyQuantIsRefused(selected.quant);
+  if (why.empty()) return {};
+  return Unsupported(fmt::format(
+      "{}: Latte does not read the types of {}: {}. Nothing was downloaded; --any-model "
+      "downloads it",
+      repo, Printable(selected.quant), why));
+}
+
 Status FetchConfig(const HubEnvironment& hub, const PullRequest& request, const RepoFolder& folder,
                    const Listing& listing, std::vector<HubFile> files, const HttpFactory& http,
                    std::atomic<bool>& stop, PullEvents events) {
@@ -144,13 +156,16 @@ Result<PullPlan> Pull(const HubEnvironment& hub, PullRequest request, const Http
                       std::atomic<bool>& stop, const PullEvents& events) {
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Http> first, http());
   LATTE_ASSIGN_OR_RETURN(const Listing listing, FetchListing(*first, hub, request, events));
-  LATTE_ASSIGN_OR_RETURN(const std::vector<HubFile> files, SelectFiles(listing, request.selection));
+  LATTE_ASSIGN_OR_RETURN(const SelectedFiles selected,
+                         SelectFiles(listing, request.selection, request.repo));
+  const std::vector<HubFile>& files = selected.files;
   const RepoFolder folder(hub.cache, request.repo);
   if (request.dry_run) {
-    PullPlan plan = PlanOf(listing, files, folder);
+    PullPlan plan = PlanOf(listing, selected, folder);
     events.planned(plan);
     return plan;
   }
+  if (!request.any_model) LATTE_RETURN_IF_ERROR(CheckQuant(selected, request.repo));
   LATTE_RETURN_IF_ERROR(folder.Create());
   bool told = false;
   LATTE_ASSIGN_OR_RETURN(const FileLock lock, FileLock::Take(folder.LockFile(), [&] {
@@ -165,7 +180,7 @@ Result<PullPlan> Pull(const HubEnvironment& hub, PullRequest request, const Http
   LATTE_RETURN_IF_ERROR(CheckBlobs(folder, files, &verified,
                                    {request.verify, events.checked, request.download.note}));
   request.download.complete = [&](const HubFile& file) { return verified.Add(file); };
-  PullPlan plan = PlanOf(listing, files, folder);
+  PullPlan plan = PlanOf(listing, selected, folder);
   events.planned(plan);
   LATTE_RETURN_IF_ERROR(CheckRoom(folder.path(), plan.missing));
   if (!request.any_model)

@@ -28,7 +28,7 @@ struct PullPlan {
     int64_t missing = 0;  // bytes; 0 also for a file whose content is that of an earlier one
   };
   std::string commit;
-  std::string path;  // of the snapshot
+  std::string path;  // of the snapshot, or of the GGUF file, or first part, in it
   std::vector<File> files;
   int64_t bytes = 0;    // of all files
   int64_t missing = 0;  // of them
@@ -44,7 +44,7 @@ struct PullEvents {
 // Lists the repository, chooses files, verifies what is there, downloads what is missing, config.json first, verifies it and
 // publishes the snapshot. One process at a time downloads a repository; others wait. Errors: of FaultOfStatus and
 // FaultOfNet, ParseListing, SelectFiles, RepoFolder, CheckBlobs, CheckRoom and Download::Run; kUnsupported for a model that Latte does not
-// run, after config.json.
+// run, after config.json, and for a quant that it does not read, before anything.
 [[nodiscard]] Result<PullPlan> Pull(const HubEnvironment& hub, PullRequest request,
                                     const HttpFactory& http, std::atomic<bool>& stop,
                                     const PullEvents& events);

@@ -5,7 +5,7 @@ Usage: run_blocks.py BUILD_FOLDER [PAGE…]     without pages: all of them; need
 
 BUILD_FOLDER (build/release) is copied into the clone, so `make run` there compiles nothing. A small model of random weights stands
 in for every model that a page names: at `path/to/…`, in the current folder (MODEL, DIR), and on a local server that behaves as the
-Hugging Face Hub. A repository that the page uses without `latte pull` is downloaded before. Input files of a page (requests.jsonl,
+Hugging Face Hub, which has the built-in model as a GGUF file for ORG/NAME:QUANT. A repository that the page uses without `latte pull` is downloaded before. Input files of a page (requests.jsonl,
 in.jsonl, trace.jsonl) exist. SUBSTITUTIONS is the whole list of what else differs from the page.
 
 A block that cannot run here has the line `<!-- not run: REASON -->` before it. There are at most MOST_NOT_RUN of these.
@@ -28,6 +28,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e/hub"))
 from hub import Hub  # noqa: E402
 
+sys.path.insert(0, str(ROOT / "tests/e2e/gguf"))
+import gguf_test  # noqa: E402
+
 sys.path.insert(0, str(ROOT / "tests/support"))
 import build_copy  # noqa: E402
 
@@ -40,7 +43,7 @@ REQUESTS = """\
 {"custom_id": "2", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8}}
 """
 TRACE = '{"arrival_s": 0, "prompt_tokens": 20, "output_tokens": 8}\n{"arrival_s": 0.1, "prompt_tokens": 30, "output_tokens": 4}\n'
-REPOSITORY = r"latte %s ([a-z][\w-]*/[A-Z][\w.-]+)"  # of the Hub; paths to models begin with `path/`
+REPOSITORY = r"latte %s ([a-z][\w-]*/[A-Z][\w.-]+)(?::([\w.-]+))?"  # of the Hub; paths to models begin with `path/`
 
 # What differs from the page: (pattern, replacement, why). They apply to each command, in this order.
 SUBSTITUTIONS = [
@@ -162,6 +165,8 @@ class Runner:
         working_copy(self.source)
         subprocess.run([self.latte, "synth", *STAND_IN, str(self.stand_in)], check=True, capture_output=True)
         self.files = {path.name: path.read_bytes() for path in self.stand_in.iterdir()}
+        gguf_test.write_gguf(folder / "tiny.gguf", gguf_test.renamed(gguf_test.stored(gguf_test.TINY)))
+        self.gguf = (folder / "tiny.gguf").read_bytes()
 
     def environment(self, page, here, hub, cached):
         out = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "LATTE_", "XDG_", "MAKE"))}
@@ -178,9 +183,10 @@ class Runner:
         for name in ("home", "scratch", "work"):
             (here / name).mkdir(parents=True)
         pulled, used = re.search(REPOSITORY % "pull", script), re.search(REPOSITORY % r"[^p]\w+", script)
-        repo = (pulled or used or ["", "org/model"])[1]
-        cached = "" if pulled or not used else repo
-        with Hub(self.files, repo=repo) as hub, open(here / "output", "w+b") as output:
+        repo, quant = (pulled or used).groups() if pulled or used else ("org/model", None)
+        cached = "" if pulled or not used else f"{repo}:{quant}" if quant else repo
+        files = {f"Model-{quant}.gguf": self.gguf} if quant else self.files
+        with Hub(files, repo=repo) as hub, open(here / "output", "w+b") as output:
             process = subprocess.Popen(["bash", "-c", script], cwd=here / "work", env=self.environment(page, here, hub, cached),
                                        stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
             try:

@@ -76,10 +76,18 @@ _latte_files() {
 }
 _latte_models() {
   compopt -o filenames 2>/dev/null
+  # bash makes words of their own of the ":" in org/name:QUANT and of what follows it.
+  local typed="$cur" before=""
+  if [[ $cur == ":" ]]; then
+    before="$prev:" typed="$prev:"
+  elif [[ $prev == ":" ]]; then
+    before="${COMP_WORDS[COMP_CWORD-2]}:" typed="${COMP_WORDS[COMP_CWORD-2]}:$cur"
+  fi
   mapfile -t COMPREPLY < <(
-    compgen -W "$(latte completion --models 2>/dev/null)" -- "$cur"
-    compgen -d -- "$cur"
+    compgen -W "$(latte completion --models 2>/dev/null)" -- "$typed"
+    compgen -d -- "$typed"
   )
+  COMPREPLY=("${COMPREPLY[@]#"$before"}")
 }
 _latte() {
   local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" command=""

@@ -199,6 +199,7 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | body of a redirect or an error | 64 KiB | kMostSkippedBytes in src/hub/net/http.cc | the connection ends | Clients.BodiesThatAreNotWanted |
 | hosts whose connections are kept | 8 | kMostOrigins in src/hub/net/http.cc | new connections | Clients.KeepConnectionsToAFewHosts |
 | path of a file, bytes | 1,024 | kMostPathBytes in src/hub/repo/listing.cc | refused | Listing.NamesThatLeadElsewhereAreRefused |
+| quant after the name of a repository, bytes | 255 | kMostQuantBytes in src/checkpoint/hub_cache.cc | refused | HubCache.WhatIsNoQuantIsRefused |
 | redirects | 5 | kMostRedirects in src/hub/hub_get.cc | refused | HubGet.RedirectsThatAreNotFollowed |
 | wrong copies of a file | 2 | kMostBadCopies in src/hub/download.cc | exit code 1 | Downloads.WrongBytesAreNeverKept |
 | seconds that a Hub may ask to wait | 330 | longest_wait in src/hub/fault.h | exit code 1 | Fault.WaitsAreBounded |

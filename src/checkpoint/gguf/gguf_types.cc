@@ -1,5 +1,6 @@
 #include "src/checkpoint/gguf/gguf_types.h"
 
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -93,7 +94,35 @@ tl::unexpected<Error> RefuseGgufType(std::string_view name, std::string_view adv
   return Unsupported(fmt::format("expected a type that is read, found {}: {}", name, advice));
 }
 
+// Why a type of this name, or a mixture of types of its family, is not read; empty if it is.
+std::string_view WhyNameIsRefused(std::string_view name) {
+  if (name.ends_with("_R4") || name.ends_with("_R8")) return kOfFork;
+  for (const bool exact : {true, false}) {
+    const std::string_view begin = exact ? name : name.substr(0, name.find('_') + 1);
+    const auto is_meant = [&](std::string_view type) {
+      return exact ? type == begin : !begin.empty() && type.starts_with(begin);
+    };
+    for (const GgufType& type : kGgufTypes)
+      if (is_meant(type.name)) return {};
+    for (const RefusedType& type : kRefusedTypes)
+      if (is_meant(type.name)) return type.advice;
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string_view WhyQuantIsRefused(std::string_view quant) {
+  std::string name(quant);
+  for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  for (std::string_view left = name; !left.empty();) {
+    const size_t end = std::min(left.find('-'), left.size());
+    if (const std::string_view why = WhyNameIsRefused(left.substr(0, end)); !why.empty())
+      return why;
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  return {};
+}
 
 Result<const GgufType*> FindGgufType(uint32_t number) {
   for (const GgufType& type : kGgufTypes)

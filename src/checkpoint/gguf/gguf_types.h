@@ -21,4 +21,8 @@ struct GgufType {
 // kCorrupt for a number that no known program writes.
 [[nodiscard]] Result<const GgufType*> FindGgufType(uint32_t number);
 
+// Why files of a quant, such as "UD-IQ2_M", have types that are not read, and what to take instead.
+// Empty: their name does not say so.
+std::string_view WhyQuantIsRefused(std::string_view quant);
+
 }  // namespace latte

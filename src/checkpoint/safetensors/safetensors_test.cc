@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/container/tensor_files.h"
 
 namespace latte::safetensors_test {

@@ -84,9 +84,9 @@ Listing Of(const std::vector<std::string>& names) {
 
 std::vector<std::string> Chosen(const std::vector<std::string>& names, const Selection& how = {}) {
   std::vector<std::string> out;
-  const auto files = SelectFiles(Of(names), how);
-  EXPECT_TRUE(files) << files.error().message;
-  for (const HubFile& file : *files) out.push_back(file.path);
+  const auto chosen = SelectFiles(Of(names), how, "org/name");
+  if (!chosen) return {chosen.error().message};
+  for (const HubFile& file : chosen->files) out.push_back(file.path);
   return out;
 }
 
@@ -102,16 +102,59 @@ TEST(Selection, WhatLatteReadsSmallFilesFirst) {
 
 TEST(Selection, PatternsMatchAsInHuggingfaceHub) {
   const Names all = {"a.bin", "dir/b.bin", "dir/c.txt"};
-  EXPECT_EQ(Chosen(all, {{"*.bin"}, {}}), (Names{"a.bin", "dir/b.bin"}));
-  EXPECT_EQ(Chosen(all, {{"dir/"}, {}}), (Names{"dir/b.bin", "dir/c.txt"}));
-  EXPECT_EQ(Chosen(all, {{"*"}, {"dir/*", "x"}}), (Names{"a.bin"}));
-  EXPECT_FALSE(SelectFiles(Of(all), {{"*.json"}, {}}));
+  EXPECT_EQ(Chosen(all, {{"*.bin"}, {}, ""}), (Names{"a.bin", "dir/b.bin"}));
+  EXPECT_EQ(Chosen(all, {{"dir/"}, {}, ""}), (Names{"dir/b.bin", "dir/c.txt"}));
+  EXPECT_EQ(Chosen(all, {{"*"}, {"dir/*", "x"}, ""}), (Names{"a.bin"}));
+  EXPECT_FALSE(SelectFiles(Of(all), {{"*.json"}, {}, ""}, "org/name"));
 }
 
-TEST(Selection, ARepositoryWithoutSafetensorsSaysWhatItHas) {
-  const auto files = SelectFiles(Of({"config.json", "x.gguf", "y.gguf", "z.bin"}), {});
+TEST(Selection, ARepositoryWithoutWeightsSaysWhatItHas) {
+  const auto files = SelectFiles(Of({"config.json", "mmproj-x.gguf", "z.bin"}), {}, "org/name");
   ASSERT_FALSE(files);
   EXPECT_NE(files.error().message.find("it has *.bin, *.gguf"), std::string::npos);
+}
+
+TEST(Selection, OfAGgufModelItsPartsAndWhatIsAboutIt) {
+  const Names all = {"README.md",
+                     "config.json",
+                     "tokenizer.json",
+                     "mmproj-F16.gguf",
+                     "imatrix.dat",
+                     "X-Q8_0.gguf",
+                     "Q4_K_M/X-Q4_K_M-00001-of-00002.gguf",
+                     "Q4_K_M/X-Q4_K_M-00002-of-00002.gguf",
+                     "Q4_K_M/README.md"};
+  const Names parts = {"Q4_K_M/X-Q4_K_M-00001-of-00002.gguf",
+                       "Q4_K_M/X-Q4_K_M-00002-of-00002.gguf"};
+  EXPECT_EQ(Chosen(all, {{}, {}, "q8_0"}), (Names{"README.md", "X-Q8_0.gguf"}));
+  EXPECT_EQ(Chosen(all, {{}, {"README*"}, "Q4_K_M"}), parts);
+  EXPECT_EQ(Chosen(all, {{"Q4_K_M/*.gguf"}, {}, "Q4_K_M"}), parts);
+  EXPECT_EQ(Chosen(all, {{}, {"*Q8_0*"}, ""}), (Names{"README.md", parts[0], parts[1]}))
+      << "the only model that is left";
+  const auto chosen = SelectFiles(Of(all), {{}, {}, "Q4_K_M"}, "org/name");
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  EXPECT_EQ(chosen->gguf, parts[0]);
+}
+
+TEST(Selection, WhereThereAreSafetensorsTheyAreTheModel) {
+  const Names all = {"config.json", "model.safetensors", "X-Q8_0.gguf"};
+  EXPECT_EQ(Chosen(all), (Names{"config.json", "model.safetensors"}));
+  EXPECT_EQ(Chosen(all, {{}, {"*.safetensors"}, ""}), (Names{"config.json"}));
+  EXPECT_EQ(Chosen(all, {{}, {}, "Q8_0"}), (Names{"X-Q8_0.gguf"}));
+}
+
+TEST(Selection, ErrorsNameTheRepositoryAndWhatItHas) {
+  const auto why = [](const Names& names, const Selection& how) {
+    const auto chosen = SelectFiles(Of(names), how, "org/name");
+    return chosen ? "" : chosen.error().message;
+  };
+  EXPECT_EQ(
+      why({"a-Q4_K_M.gguf", "a-Q8_0.gguf"}, {}),
+      "org/name: expected one GGUF model, found 2: Q4_K_M (1 B), Q8_0 (1 B); write one of them "
+      "after the name, as in org/name:Q4_K_M");
+  EXPECT_EQ(why({"a.safetensors", "b.bin"}, {{}, {}, "Q8_0"}),
+            "org/name: expected GGUF files because of ':Q8_0', found none; it has *.bin, "
+            "*.safetensors; write org/name without ':' for other files");
 }
 
 }  // namespace

@@ -12,6 +12,13 @@ namespace latte {
 struct Selection {
   std::vector<std::string> include;  // patterns; empty: what Latte reads
   std::vector<std::string> exclude;  // patterns
+  std::string quant;                 // of the GGUF model that is meant
+};
+
+struct SelectedFiles {
+  std::vector<HubFile> files;
+  std::string gguf;   // the file, or first part, of a GGUF model; empty: the model is the folder
+  std::string quant;  // of that model, if its name has one
 };
 
 // Shell pattern as huggingface_hub applies it: '*' matches '/', too, and "dir/" means "dir/*".
@@ -22,9 +29,13 @@ bool MatchesPattern(std::string_view path, std::string_view pattern);
 // LICENSE.
 bool IsReadByLatte(std::string_view path);
 
-// The chosen files, the small ones of the repository first, then in its order.
-// Errors: kNotFound if nothing is chosen, or if the choice is Latte's and has no *.safetensors.
-[[nodiscard]] Result<std::vector<HubFile>> SelectFiles(const Listing& listing,
-                                                       const Selection& selection);
+// The chosen files of `repo`, the small ones of the repository first, then in its order. A GGUF model holds
+// its configuration and tokenizer, so its files are its parts, README and LICENSE. It is chosen by its
+// quant, or without one where the repository has one GGUF model and no *.safetensors; patterns choose
+// among its files.
+// Errors: kNotFound if nothing is chosen, or if the choice is Latte's and has no weights that it reads;
+// of ChooseGgufSet.
+[[nodiscard]] Result<SelectedFiles> SelectFiles(const Listing& listing, const Selection& selection,
+                                                const std::string& repo);
 
 }  // namespace latte

@@ -333,8 +333,8 @@ class Lies(PullCase):
                 self.assertEqual(self.pull(hub, "--any-model").returncode, 0)
 
     def test_a_repository_without_safetensors(self):
-        hub = self.hub({"config.json": b"{}", "model.Q4_K_M.gguf": b"GGUF"})
-        self.assert_refused(self.pull(hub), "*.safetensors", "*.gguf", code=2)
+        hub = self.hub({"config.json": b"{}", "model.bin": b"x"})
+        self.assert_refused(self.pull(hub), "*.safetensors", "*.bin", code=2)
 
     def test_a_repository_larger_than_the_disk(self):
         hub = self.hub()

@@ -27,6 +27,7 @@ class Shell(unittest.TestCase):
              ("latte run --prompt-file some", {"some.txt"}, {"tiny"}),
              ("latte run ti", {"tiny", "tiny-sparse"}, {"run"}),
              ("latte serve org/n", {"org/name"}, {"tiny"}),
+             ("latte serve org/g", {"org/gguf:Q2_K", "org/gguf:Q4_K_M"}, {"org/name"}),
              ("latte completion ", {"bash", "zsh", "fish"}, {"tiny"}),
              ("latte help ser", {"serve"}, {"run", "some.txt"}),
              ("latte --vers", {"--version"}, {"--help"}),
@@ -37,6 +38,9 @@ class Shell(unittest.TestCase):
         self.dir = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="latte_completion_")))
         (self.dir / "some.txt").write_text("x")
         (self.dir / "hub/models--org--name/snapshots").mkdir(parents=True)
+        (self.dir / "hub/models--org--gguf/snapshots/a").mkdir(parents=True)
+        for quant in ("Q2_K", "Q4_K_M"):
+            (self.dir / f"hub/models--org--gguf/snapshots/a/X-{quant}.gguf").write_text("GGUF")
         self.env = {**os.environ, "HF_HUB_CACHE": str(self.dir / "hub"), "HOME": str(self.dir),
                     "PATH": f"{pathlib.Path(LATTE).parent}:{os.environ['PATH']}"}
 
@@ -69,6 +73,10 @@ class Shell(unittest.TestCase):
         # bash takes --dtype=b for three words.
         program = program.replace('read -ra COMP_WORDS <<< "$2";', "COMP_WORDS=(latte run --dtype = b);")
         self.assertIn("bf16", self.words("bash", "-c", program, "bash", script, ""))
+        # It takes org/gguf:Q for three words, too, and replaces the last.
+        for typed in ("org/gguf :", "org/gguf : Q"):
+            found = self.words("bash", "-c", program.replace("latte run --dtype = b", f"latte run {typed}"), "bash", script, "")
+            self.assertEqual(found, {"Q2_K", "Q4_K_M", "complete -F _latte latte"})
 
     def test_fish(self):
         script = self.script("fish")
