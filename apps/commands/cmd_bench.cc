@@ -149,7 +149,8 @@ void AddAbsorption(const FlagSet& bench, BenchFlags& flags) {
 }
 
 void AddWeights(const FlagSet& sub, BenchWeights& o) {
-  sub.Add("--dtype", o.dtype, "weights (default: bf16)").Value("f32|f16|bf16|fp8|int8|int4");
+  sub.Add("--dtype", o.dtype, "weights, also in other types of GGUF blocks (default: bf16)")
+      .Value("f32|f16|bf16|fp8|int8|int4|Q8_0|Q4_K|Q5_K|Q6_K");
   sub.Add("--act", o.act,
           "activations (default: int8 for int8 and int4 weights, f32 for "
           "f32 weights, otherwise bf16)")

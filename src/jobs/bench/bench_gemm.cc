@@ -37,6 +37,14 @@ struct Format {
   int64_t rows = 0, columns = 0;  // of a scale group; columns 0: all; rows 0: no scales
 };
 
+// The type of blocks with this name, as GGUF files call it.
+std::optional<DType> BlocksNamed(const std::string& name) {
+  for (int i = 0; i < static_cast<int>(std::ssize(kDTypes)); ++i)
+    if (IsBlocks(static_cast<DType>(i)) && name == InfoOf(static_cast<DType>(i)).stored)
+      return static_cast<DType>(i);
+  return std::nullopt;
+}
+
 Result<Format> FormatOf(const BenchWeights& o) {
   Format out{DType::kBF16, DType::kBF16};
   if (o.dtype == "f32")
@@ -49,9 +57,13 @@ Result<Format> FormatOf(const BenchWeights& o) {
     out = {DType::kI8, DType::kI8, 1, 0};
   else if (o.dtype == "int4")
     out = {DType::kU4, DType::kI8, 1, 32};
+  else if (const std::optional<DType> blocks = BlocksNamed(o.dtype))
+    out.w = *blocks;
   else if (o.dtype != "bf16")
-    return InvalidArgument(
-        fmt::format("--dtype: expected f32, f16, bf16, fp8, int8 or int4, found '{}'", o.dtype));
+    return InvalidArgument(fmt::format(
+        "--dtype: expected f32, f16, bf16, fp8, int8, int4 or a type of GGUF blocks, as Q4_K, "
+        "found '{}'",
+        o.dtype));
   if (o.act == "f32")
     out.x = DType::kF32;
   else if (o.act == "bf16")
@@ -60,6 +72,9 @@ Result<Format> FormatOf(const BenchWeights& o) {
     out.x = DType::kI8;
   else if (!o.act.empty())
     return InvalidArgument(fmt::format("--act: expected f32, bf16 or int8, found '{}'", o.act));
+  if (IsBlocks(out.w) && !IsPlain(out.x))
+    return InvalidArgument(
+        fmt::format("--act: expected f32 or bf16 with {}, found {}", o.dtype, o.act));
   LATTE_RETURN_IF_ERROR(FlagInRange("--threads", o.threads, 1, 1024));
   return out;
 }
@@ -352,6 +367,10 @@ Result<JsonOut> BenchGemm(const BenchGemmOptions& o, const Machine& machine,
   LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
   LATTE_RETURN_IF_ERROR(FlagInRange("--n", o.n, 1, 1 << 18));
   LATTE_RETURN_IF_ERROR(FlagInRange("--k", o.k, 1, 1 << 18));
+  if (o.k % ValuesPerElement(f.w) != 0 && IsBlocks(f.w))
+    return InvalidArgument(
+        fmt::format("--k: expected a multiple of {}, the values of a block, found {}",
+                    ValuesPerElement(f.w), o.k));
   GemmWork work;
   work.Add(f, 1, o.m, o.n, o.k);
   LATTE_RETURN_IF_ERROR(CheckMemory(work));
@@ -373,6 +392,11 @@ Result<JsonOut> BenchGemm(const BenchGemmOptions& o, const Machine& machine,
 Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& machine,
                                  const JobProgress& progress) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
+  if (IsBlocks(f.w))
+    return Unsupported(
+        fmt::format("--dtype: expected another type, found {}: kv_b is not multiplied in blocks; "
+                    "`latte bench gemm` measures them",
+                    o.dtype));
   LATTE_ASSIGN_OR_RETURN(const Shape s, ShapeNamed(o.shape));
   LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
   ThreadPool threads(o.threads);

@@ -17,9 +17,7 @@ namespace {
 
 constexpr DType kPlainInputs[] = {DType::kF32, DType::kBF16, DType::kF16};
 
-// A term of a product, scale · code · x or offset · x, may be rounded in the sum of its group, when the group
-// is scaled and in the sum of all groups and of both parts; the reference rounds each weight once more.
-// That is less than QuantBound has, with the magnitudes of both terms and of the bias.
+// Decoded weights have one rounding, which the reference has too.
 double BlockBound(int64_t k, double sums, double bias = 0) { return QuantBound(k, sums + bias); }
 
 GemmProblem ProblemOf(const QuantInput& x, const BlockWeight& w, const TensorView& y) {
@@ -66,6 +64,13 @@ void ExpectRightProducts(DType x_type, DType w_type, const QuantShape& s, BlockS
     to_first.y = first;
     RunPart(row, to_first);
     ExpectSameBitsHoweverCut(row, p, y, first);
+    // The bits of the product with the decoded matrix.
+    const Tensor decoded(DType::kF32, {s.b, s.m, s.n});
+    GemmProblem to_decoded = p;
+    to_decoded.w = w.values;
+    to_decoded.y = decoded;
+    RunPart(row, to_decoded);
+    ASSERT_TRUE(SameBits(decoded, first));
   });
   EXPECT_EQ(kernels > 0, TestMachine().Has(x86::kAvx2));
 }
@@ -104,7 +109,9 @@ TEST(LinearBlocksConformance, LargeProducts) {
   test(DType::kBF16, DType::kQ2_K, {2, 130, 133, 512});
   test(DType::kBF16, DType::kQ5_1, {1, 40, 67, 8224});
   test(DType::kF16, DType::kQ6_K, {1, 9, 40, 12288});
-  test(DType::kBF16, DType::kQ2_K, {1, 2, 3, 1 << 18});
+  test(DType::kBF16, DType::kQ8_0, {1, 7, 70, 2080});
+  test(DType::kF32, DType::kQ5_K, {1, 100, 70, 1280});
+  test(DType::kBF16, DType::kQ2_K, {1, 2, 3, 1 << 17});
 }
 
 // Longer rows than a panel holds are left to the reference; so are activations of 8 bits.

@@ -20,34 +20,16 @@ struct BlockCase {
   DType dtype;
   int scale_at, min_at;
   float largest, largest_min;
-  // |scale · code| + |offset| of value i of a row: the two terms that a product sums.
-  float (*magnitude)(const std::byte* row, int64_t i);
 };
 
-template <class Block>
-float MagnitudeInBlock(const std::byte* row, int64_t i) {
-  const auto* const block =
-      reinterpret_cast<const uint8_t*>(row) + i / Block::kValues * Block::kBytes;
-  const auto at = static_cast<int>(i % Block::kValues);
-  const blocks::GroupScale group = Block::Scale(block, at / Block::kGroup);
-  return std::abs(group.scale * static_cast<float>(Block::Code(block, at))) +
-         std::abs(group.offset);
-}
-
 inline constexpr BlockCase kBlockCases[] = {
-    {DType::kQ4_0, 0, -1, 8, 0, MagnitudeInBlock<blocks::Q4_0>},
-    {DType::kQ4_1, 0, 2, 15, 1, MagnitudeInBlock<blocks::Q4_1>},
-    {DType::kQ5_0, 0, -1, 16, 0, MagnitudeInBlock<blocks::Q5_0>},
-    {DType::kQ5_1, 0, 2, 31, 1, MagnitudeInBlock<blocks::Q5_1>},
-    {DType::kQ8_0, 0, -1, 127, 0, MagnitudeInBlock<blocks::Q8_0>},
-    {DType::kQ2_K, 80, 82, 3 * 15, 15, MagnitudeInBlock<blocks::Q2_K>},
-    {DType::kQ3_K, 108, -1, 4 * 32, 0, MagnitudeInBlock<blocks::Q3_K>},
-    {DType::kQ4_K, 0, 2, 15 * 63, 63, MagnitudeInBlock<blocks::Q4_K>},
-    {DType::kQ5_K, 0, 2, 31 * 63, 63, MagnitudeInBlock<blocks::Q5_K>},
-    {DType::kQ6_K, 208, -1, 32 * 128, 0, MagnitudeInBlock<blocks::Q6_K>},
-    {DType::kIQ4_NL, 0, -1, 127, 0, MagnitudeInBlock<blocks::IQ4_NL>},
-    {DType::kIQ4_XS, 0, -1, 127 * 32, 0, MagnitudeInBlock<blocks::IQ4_XS>},
-    {DType::kMXFP4, -1, -1, 0, 0, MagnitudeInBlock<blocks::MXFP4>},
+    {DType::kQ4_0, 0, -1, 8, 0},        {DType::kQ4_1, 0, 2, 15, 1},
+    {DType::kQ5_0, 0, -1, 16, 0},       {DType::kQ5_1, 0, 2, 31, 1},
+    {DType::kQ8_0, 0, -1, 127, 0},      {DType::kQ2_K, 80, 82, 3 * 15, 15},
+    {DType::kQ3_K, 108, -1, 4 * 32, 0}, {DType::kQ4_K, 0, 2, 15 * 63, 63},
+    {DType::kQ5_K, 0, 2, 31 * 63, 63},  {DType::kQ6_K, 208, -1, 32 * 128, 0},
+    {DType::kIQ4_NL, 0, -1, 127, 0},    {DType::kIQ4_XS, 0, -1, 127 * 32, 0},
+    {DType::kMXFP4, -1, -1, 0, 0},
 };
 
 inline const BlockCase& CaseOf(DType dtype) {
@@ -89,19 +71,23 @@ inline void FillBlocks(const TensorView& t, BlockScales scales, std::mt19937& rn
     }
 }
 
-// A weight [B, N, K] in blocks, and the magnitudes of its values as plain f32. The rows are one block apart.
+// A weight [B, N, K] in blocks, and its values as plain f32. The rows are one block apart.
 struct BlockWeight {
   BlockWeight(DType type, int64_t b, int64_t n, int64_t k, BlockScales scales, std::mt19937& rng)
       : w(type, {b, n, k / ValuesPerElement(type)}, /*row_padding=*/1, /*shift=*/1),
+        values(DType::kF32, {b, n, k}),
         magnitude(DType::kF32, {b, n, k}) {
     FillBlocks(w, scales, rng);
     for (int64_t row = 0; row < b * n; ++row)
-      for (int64_t i = 0; i < k; ++i)
-        magnitude.Ptr<float>()[row * k + i] = CaseOf(type).magnitude(w.view().NthRow(row), i);
+      for (int64_t i = 0; i < k; ++i) {
+        const float value = InfoOf(type).load(w.view().NthRow(row), i);
+        values.Ptr<float>()[row * k + i] = value;
+        magnitude.Ptr<float>()[row * k + i] = std::abs(value);
+      }
   }
 
   Guarded w;
-  Tensor magnitude;
+  Tensor values, magnitude;
 };
 
 }  // namespace latte

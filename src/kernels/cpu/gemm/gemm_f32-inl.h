@@ -32,6 +32,7 @@
 #include "src/kernels/cpu/common/scales-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
+#include "src/kernels/cpu/gemm/block_weights-inl.h"
 #include "src/kernels/cpu/isa/dtypes-inl.h"
 #include "src/kernels/cpu/target.h"
 
@@ -59,6 +60,8 @@ using BlockScales = PanelScales<kPanelN, kMaxSegments<Math>>;
 // Tiles along M above which widening a panel once is faster than widening it in each tile.
 template <class Math, class T>
 constexpr int64_t kMinWidenTiles = sizeof(T) == 2 ? 10 : 2;
+template <class Math, class T>
+constexpr bool kIsWidened = kIsBlock<T> || sizeof(T) < sizeof(typename Math::X);
 
 // Rows of A in the type X of a Math, in place or in scratch.
 template <class X>
@@ -116,6 +119,15 @@ ARows<float> ABlockOf(const GemmTask& t, int64_t m, int64_t rows, int64_t begin,
   return {scratch, kBlockStride<Math>};
 }
 
+// The same for blocks, whole ones from the first on.
+template <class Math, int64_t kM, int64_t kN, class T, class X, class Prefetch>
+requires kIsBlock<T>
+inline void AddDots(const ARows<X> x, const Weights<Math, T> (&w)[kN], int64_t, int64_t end,
+                    const Prefetch& prefetch, typename Math::Vec (&sums)[kM][kN]) {
+  const T* rows[kN];
+  for (int64_t j = 0; j < kN; ++j) rows[j] = w[j].p;
+  AddBlockDots<typename Math::Lanes>(x, rows, end, prefetch, sums);
+}
 // sums[i][j] += x[i, begin:end]·w[j]; calls prefetch(at) at every K step.
 template <class Math, int64_t kM, int64_t kN, class T, class X, class Prefetch>
 inline void AddDots(const ARows<X> x, const Weights<Math, T> (&w)[kN], int64_t begin, int64_t end,
@@ -245,17 +257,18 @@ void DotPanel(const GemmTask& t, const Panel<T>& panel, const BlockScales<Math>&
 template <class Math>
 struct WidenedScratch {
   alignas(64) typename Math::X wide[kPanelN * kBlockStride<Math>];
+  BlockScales<Math> scales;
 };
 
-template <class Math, bool kScaled, class T>
-[[gnu::noinline]] void DotWidenedPanel(const GemmTask& t, const Panel<T>& panel,
-                                       const BlockScales<Math>& scales, SequentialPrefetch& ahead) {
-  using X = typename Math::X;
-  X* const wide = ScratchAs<WidenedScratch<Math>>(t.scratch).wide;
-  for (int64_t n = 0; n < panel.rows; ++n) {
-    Weights<Math, T> w;
-    w.p = panel.w + n * panel.stride;
-    X* const to = wide + n * kBlockStride<Math>;
+// to = row n of a panel.
+template <class Math, class T>
+void WidenPanelRow(const GemmTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
+                   int64_t n, typename Math::X* to) {
+  Weights<Math, T> w;
+  w.p = panel.w + n * panel.stride;
+  if constexpr (kIsBlock<T>) {
+    WidenBlocks<typename Math::Lanes>(w.p, panel.k, to);
+  } else {
     // The last operand of a segment may store past its end; the next segment overwrites that.
     ForEachSegment(panel.segments, [&](int64_t segment, int64_t begin, int64_t end) {
       w.SetZero(t.grid.scale == nullptr ? nullptr : scales.zero[n], segment);
@@ -263,6 +276,15 @@ template <class Math, bool kScaled, class T>
         Math::Store(to + at, at + Math::kStep <= end ? w.Load(at) : w.Partial(at, end - at));
     });
   }
+}
+
+template <class Math, bool kScaled, class T>
+[[gnu::noinline]] void DotWidenedPanel(const GemmTask& t, const Panel<T>& panel,
+                                       const BlockScales<Math>& scales, SequentialPrefetch& ahead) {
+  using X = typename Math::X;
+  X* const wide = ScratchAs<WidenedScratch<Math>>(t.scratch).wide;
+  for (int64_t n = 0; n < panel.rows; ++n)
+    WidenPanelRow<Math>(t, panel, scales, n, wide + n * kBlockStride<Math>);
   DotPanel<Math, kScaled, X>(t,
                              {wide, kBlockStride<Math>, panel.row_begin, panel.rows, panel.k_begin,
                               panel.k, panel.segments},
@@ -273,7 +295,7 @@ template <class Math, bool kScaled, class T>
 void DotBlock(const GemmTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
               SequentialPrefetch& ahead) {
   constexpr int64_t kRows = kScaled ? Math::kScaledRows : Math::kTileRows;
-  if constexpr (sizeof(T) < sizeof(typename Math::X)) {
+  if constexpr (kIsWidened<Math, T>) {
     if (t.m > kMinWidenTiles<Math, T> * kRows)
       return DotWidenedPanel<Math, kScaled, T>(t, panel, scales, ahead);
   }
@@ -281,10 +303,11 @@ void DotBlock(const GemmTask& t, const Panel<T>& panel, const BlockScales<Math>&
 }
 
 // K steps of `rows` rows of B times all of A, over the columns of `segments`.
-template <class Math>
+template <class Math, class T>
 int64_t StepsOf(const GemmTask& t, int64_t rows, const Segments& s) {
   const int64_t tile = s.count > 1 ? Math::kScaledRows : Math::kTileRows;
-  return (t.m + tile - 1) / tile * ((rows + 3) / 4) * ((s.k + Math::kStep - 1) / Math::kStep);
+  return (t.m + tile - 1) / tile * ((rows + 3) / 4) *
+         ((s.k + PrefetchStep<Math, T>() - 1) / PrefetchStep<Math, T>());
 }
 
 // Loops over panels of B and K blocks; each block prefetches the next one.
@@ -297,15 +320,15 @@ void DotPanels(const GemmTask& t, const T* w, BlockScales<Math>& scales) {
     SequentialPrefetch ahead;
     if (small_m)
       ahead = SequentialPrefetchOf<T>(t, n + rows, panel_rows, 0, t.k, t.tuning->prefetch_level,
-                                      StepsOf<Math>(t, rows, SegmentsOf(t.grid, 0, t.k)));
+                                      StepsOf<Math, T>(t, rows, SegmentsOf(t.grid, 0, t.k)));
     for (int64_t k = 0; k < t.k; k += kBlockK<Math>) {
       const int64_t columns = Min(kBlockK<Math>, t.k - k);
       const Segments segments = SegmentsOf(t.grid, k, columns);
       const int64_t next = k + columns;
       if (!small_m)
-        ahead = SequentialPrefetchOf<T>(t, next < t.k ? n : n + rows, panel_rows,
-                                        next < t.k ? next : 0, kBlockK<Math>,
-                                        t.tuning->prefetch_level, StepsOf<Math>(t, rows, segments));
+        ahead = SequentialPrefetchOf<T>(
+            t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0, kBlockK<Math>,
+            t.tuning->prefetch_level, StepsOf<Math, T>(t, rows, segments));
       const Panel<T> panel{
           w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns, segments};
       if constexpr (sizeof(T) == 1) {  // others have no scales
@@ -388,11 +411,14 @@ void DotMultiStream(const GemmTask& t, const T* w, const X* x) {
 // All types of A and B.
 template <class V>
 void GemmF32(const GemmTask& t) {
+  if (IsBlockOperand(t.w_type))
+    return WithBlockType(t.w, t.w_type, [&](const auto* w) {
+      DotPanels<FloatMath<V>>(t, w, ScratchAs<WidenedScratch<FloatMath<V>>>(t.scratch).scales);
+    });
   WithWeightType(t.w, t.w_type, [&]<class T>(const T* w) {
     constexpr bool kTwin = V::kTwinLoads && sizeof(T) == 1;
     using Math = std::conditional_t<kTwin, TwinMath<V>, FloatMath<V>>;
-    BlockScales<Math> scales;
-    DotPanels<Math>(t, w, scales);
+    DotPanels<Math>(t, w, ScratchAs<WidenedScratch<Math>>(t.scratch).scales);
   });
 }
 

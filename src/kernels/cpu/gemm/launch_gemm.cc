@@ -1,6 +1,8 @@
 // Launches gemm, C = A·Bᵀ with A = x, B = W, C = y: packs A if the kernel wants that, divides C into
 // blocks and runs a task per block. Weights in blocks of GGUF files: block_product.h.
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "src/kernels/cpu/blocking.h"
 #include "src/kernels/cpu/blocks/block_product.h"
@@ -39,7 +41,6 @@ namespace {
 constexpr int64_t kMaxGated = 1 << 15;
 // Rows of a task with f32 or 16-bit A, whose B is widened or packed once for all of them.
 constexpr int64_t kMaxWideRows = 512;
-static_assert(kMaxWideRows <= BlockScratch::kMaxRows);
 constexpr int64_t kMinGatedColumns = 128;
 constexpr int64_t kPackRows = 16;  // rows of A that are packed together
 
@@ -81,7 +82,7 @@ GemmTask FirstTaskAt(const GemmProblem& p, const Block& at) {
   return p.gate.empty() ? t : GateOf(p, at, t);
 }
 
-// Packed A of one problem, or sums of it for weights in blocks: [b, ⌈m/16⌉] tiles of `bytes` each.
+// Packed A of one problem: [b, ⌈m/16⌉] tiles of `bytes` each.
 struct PackedA {
   std::byte* data = nullptr;  // null: A is not packed
   int64_t tiles = 0, bytes = 0;
@@ -95,8 +96,10 @@ struct GemmScratch {
 };
 
 void RunGemmTask(const GemmKernel& kernel, const GemmTask& task, GemmScratch& scratch) {
-  if (IsBlocks(task.w_type)) return MultiplyBlocks(kernel, task, scratch.blocks);
-  kernel.gemm(task);
+  const bool in_place = !IsBlocks(task.w_type) ||
+                        std::ranges::find(kBlockOperands, task.w_type) != std::end(kBlockOperands);
+  if (in_place) return kernel.gemm(task);
+  MultiplyBlocks(kernel, task, scratch.blocks);
 }
 
 void RunGated(const GemmKernel& kernel, const GemmProblem& p, const Block& at, const GemmTask& up,
@@ -127,8 +130,6 @@ void RunBlock(const GemmKernel& kernel, const GemmProblem& p, const PackedA& pac
 
 // Whether A is packed once per call.
 bool PacksA(const GemmKernel& kernel, const GemmProblem& p) {
-  if (IsBlocks(p.w.dtype))
-    return NeedsGroupSums(p.w.dtype) || (!p.gate.empty() && NeedsGroupSums(p.gate.dtype));
   return kernel.pack_a != nullptr &&
          (kernel.packs_a == nullptr || kernel.packs_a(p.w.dtype, p.x.shape[1]));
 }
@@ -150,9 +151,7 @@ BlockGrid GemmBlocks(const GemmKernel& kernel, const GemmProblem& p, int64_t pro
 }
 
 // Bytes of a tile of packed A.
-int64_t TileBytes(const GemmKernel& kernel, const GemmProblem& p) {
-  const int64_t k = p.x.shape[2];
-  if (IsBlocks(p.w.dtype)) return kPackRows * GroupSums(k) * static_cast<int64_t>(sizeof(float));
+int64_t TileBytes(const GemmKernel& kernel, int64_t k) {
   return CeilDiv(k, kernel.packed_block.columns) * kernel.packed_block.bytes;
 }
 
@@ -171,7 +170,6 @@ void PackProblem(const GemmKernel& kernel, const GemmProblem& p, const PackedA& 
     const int64_t b = task / packed.tiles;
     const int64_t m = task % packed.tiles * kPackRows;
     const GemmTask of = GemmTaskAt(p, {b, m, std::min(kPackRows, s.m - m), 0, 0});
-    if (IsBlocks(s.w)) return SumGroups(of, reinterpret_cast<float*>(packed.At(b, m)));
     kernel.pack_a({of.x, of.x_stride, of.m, of.k, packed.At(b, m), of.x_scale, of.x_scale_stride,
                    of.x_group, of.w_type});
   });
@@ -196,7 +194,7 @@ void PackAll(std::span<const GemmProblem> problems, std::span<const GemmKernel* 
     const GemmOp::Shape s = GemmOp::ShapeOf(problems[i]);
     PackedA& packed = list.packed[i];
     packed.tiles = CeilDiv(s.m, kPackRows);
-    packed.bytes = TileBytes(*kernels[i], problems[i]);
+    packed.bytes = TileBytes(*kernels[i], s.k);
     if (!same(i)) bytes += s.b * packed.tiles * packed.bytes;
   }
   if (bytes == 0) return;

@@ -71,6 +71,37 @@ struct Avx2 {
   static Vec LoadPartial(const U4* p, int64_t count, U4Table zero) {
     return WidenU4(LoadBytes(p, (count + 1) / 2), zero);
   }
+
+  // 32-bit integers, from bytes.
+  using Ints = __m256i;
+  static Ints LoadU8(const uint8_t* p) { return _mm256_cvtepu8_epi32(LoadEight(p)); }
+  static Ints LoadI8(const uint8_t* p) { return _mm256_cvtepi8_epi32(LoadEight(p)); }
+  static Ints And(Ints a, int mask) { return _mm256_and_si256(a, _mm256_set1_epi32(mask)); }
+  static Ints Or(Ints a, Ints b) { return _mm256_or_si256(a, b); }
+  template <int kBits>
+  static Ints ShiftLeft(Ints a) {
+    return _mm256_slli_epi32(a, kBits);
+  }
+  template <int kBits>
+  static Ints ShiftRight(Ints a) {
+    return _mm256_srli_epi32(a, kBits);
+  }
+  static Vec ToFloat(Ints a) { return _mm256_cvtepi32_ps(a); }
+  // to[0:8] = a · the bytes of x; to[8:16] = b · the bytes of y.
+  static void StoreScaled(float* to, float a, uint64_t x, float b, uint64_t y) {
+    const auto widen = [](uint64_t bytes) {
+      return ToFloat(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
+    };
+    Store(to, Mul(Set1(a), widen(x)));
+    Store(to + 8, Mul(Set1(b), widen(y)));
+  }
+  // An f16, at any address.
+  static float FromF16(const uint8_t* p) {
+    uint16_t half;
+    __builtin_memcpy(&half, p, sizeof(half));
+    return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
+  }
+
   static void Store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
   static void StorePartial(float* p, Vec v, int64_t count) {
     _mm256_maskstore_ps(p, First(count), v);

@@ -74,6 +74,35 @@ struct Avx512 {
   static Vec LoadPartial(const U4* p, int64_t count, U4Table table) {
     return WidenU4(LoadBytes(p, (count + 1) / 2), table);
   }
+
+  // 32-bit integers, from bytes.
+  using Ints = __m512i;
+  static Ints LoadU8(const uint8_t* p) { return _mm512_cvtepu8_epi32(_mm_loadu_epi8(p)); }
+  static Ints LoadI8(const uint8_t* p) { return _mm512_cvtepi8_epi32(_mm_loadu_epi8(p)); }
+  static Ints And(Ints a, int mask) { return _mm512_and_si512(a, _mm512_set1_epi32(mask)); }
+  static Ints Or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
+  template <int kBits>
+  static Ints ShiftLeft(Ints a) {
+    return _mm512_slli_epi32(a, kBits);
+  }
+  template <int kBits>
+  static Ints ShiftRight(Ints a) {
+    return _mm512_srli_epi32(a, kBits);
+  }
+  static Vec ToFloat(Ints a) { return _mm512_cvtepi32_ps(a); }
+  // to[0:8] = a · the bytes of x; to[8:16] = b · the bytes of y.
+  static void StoreScaled(float* to, float a, uint64_t x, float b, uint64_t y) {
+    const __m128i bytes = _mm_set_epi64x(static_cast<int64_t>(y), static_cast<int64_t>(x));
+    const Vec factors = _mm512_mask_blend_ps(static_cast<__mmask16>(0xff00), Set1(a), Set1(b));
+    Store(to, Mul(factors, ToFloat(_mm512_cvtepu8_epi32(bytes))));
+  }
+  // An f16, at any address.
+  static float FromF16(const uint8_t* p) {
+    uint16_t half;
+    __builtin_memcpy(&half, p, sizeof(half));
+    return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
+  }
+
   static void Store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
   static void StorePartial(float* p, Vec v, int64_t count) {
     _mm512_mask_storeu_ps(p, First(count), v);

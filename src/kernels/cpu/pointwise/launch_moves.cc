@@ -3,7 +3,7 @@
 #include <cstring>
 #include <limits>
 
-#include "src/kernels/cpu/blocks/unpack_blocks.h"
+#include "src/kernels/cpu/blocks/decode_blocks.h"
 #include "src/kernels/cpu/parallel.h"
 #include "src/kernels/ref/ref.h"
 
@@ -112,7 +112,7 @@ void Gather(const Target& target, const GatherOp::Params& p, const Exec& exec) {
       if (s.y == s.x)
         std::memcpy(p.y.RowBytes(m), x, static_cast<size_t>(s.d * SizeOf(s.x)));
       else if (IsBlocks(s.x))
-        UnpackerOf(s.x).decode(x, s.d / ValuesPerElement(s.x), p.y.Row<float>(m));
+        DecoderOf(s.x)(x, s.d / ValuesPerElement(s.x), p.y.Row<float>(m));
       else
         target.widen(x, s.x, s.d, p.y.Row<float>(m));
     }
