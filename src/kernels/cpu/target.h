@@ -45,7 +45,7 @@ struct ScaleGrid {
   int64_t rows, columns, row_begin, column_begin;
 };
 
-// The types of blocks that gemm_f32 kernels read in place (gemm/block_weights-inl.h).
+// The types of blocks that gemm_f32 kernels read in place (blocks/block_weights-inl.h).
 inline constexpr Element kBlockOperands[] = {Element::kQ8_0, Element::kQ4_K, Element::kQ5_K,
                                              Element::kQ6_K};
 

@@ -27,12 +27,12 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "src/kernels/cpu/blocks/block_weights-inl.h"
 #include "src/kernels/cpu/common/multiply-inl.h"
 #include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/scales-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
-#include "src/kernels/cpu/gemm/block_weights-inl.h"
 #include "src/kernels/cpu/isa/dtypes-inl.h"
 #include "src/kernels/cpu/target.h"
 

@@ -34,8 +34,8 @@ struct BlockQ8_0 {  // d, 32 signed bytes
 };
 
 // d and dmin, then 6-bit scales and minima of 8 groups: Q4_K and Q5_K. Groups 0 to 3 have their scales
-// in the low bits of the first word and their minima in those of the second, whose high bits belong to
-// groups 4 to 7; the low four bits of groups 4 to 7 are in the third.
+// in the low bits of the first word and their minima in the low bits of the second; their high bits
+// belong to groups 4 to 7, whose low four bits are in the third.
 template <class V>
 inline void ScalesOf8(const uint8_t* block, float (&to)[16]) {
   uint32_t word[3];
