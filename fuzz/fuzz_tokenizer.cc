@@ -39,14 +39,15 @@ std::string WithByteTokens(std::string_view json) {
 
 // Whether every step of the file keeps the text unchanged.
 bool IsLossless(std::string_view json) {
-  std::vector<PreTokenizeStep> steps;
-  std::optional<std::string> bos;
   const Result<Json> root = Json::Parse(json, "tokenizer.json");
-  if (!root || !ReadPipeline(*root, &steps, &bos)) return false;
-  return std::none_of(steps.begin(), steps.end(), [](const PreTokenizeStep& step) {
-    return step.kind == PreTokenizeStep::Kind::kPrefixSpace ||
-           step.behavior == SplitBehavior::kRemoved;
-  });
+  const auto pipeline = root.and_then(ReadPipeline);
+  if (!pipeline) return false;
+  return std::none_of(pipeline->steps.begin(), pipeline->steps.end(),
+                      [](const PreTokenizeStep& step) {
+                        return step.kind == PreTokenizeStep::Kind::kPrefixSpace ||
+                               step.kind == PreTokenizeStep::Kind::kMetaspace ||
+                               step.behavior == SplitBehavior::kRemoved;
+                      });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/base/check.h"
+#include "src/text/unicode/unicode.h"
 
 namespace latte {
 namespace {
@@ -27,8 +28,10 @@ uint64_t Hash(uint64_t pair) { return (pair ^ pair >> 29) * 0x9E3779B97F4A7C15u;
 }  // namespace
 
 Bpe::Bpe(const std::array<int32_t, 256>& byte_tokens, const std::vector<BpeMerge>& merges,
-         WholePieces whole_pieces, MergeOrder order)
-    : byte_tokens_(byte_tokens), whole_pieces_(std::move(whole_pieces)) {
+         WholePieces whole_pieces, MergeOrder order, Characters characters)
+    : byte_tokens_(byte_tokens),
+      whole_pieces_(std::move(whole_pieces)),
+      characters_(std::move(characters)) {
   const size_t size = std::bit_ceil(2 * merges.size() + 2);
   slots_.assign(size, Slot{kNoPair, kNoRank, -1});
   shift_ = static_cast<uint32_t>(64 - std::countr_zero(size));
@@ -74,11 +77,34 @@ void Bpe::Encode(std::string_view piece, BpeScratch* scratch, std::vector<int32_
   }
 }
 
+// Writes the symbols that a piece begins as, at most one per byte, and returns their number.
+size_t Bpe::FirstSymbols(std::string_view piece, int32_t* symbols) const {
+  const auto put_bytes = [&](std::string_view bytes, int32_t* to) {
+    return std::transform(bytes.begin(), bytes.end(), to,
+                          [&](char c) { return byte_tokens_[static_cast<uint8_t>(c)]; });
+  };
+  int32_t* end = symbols;
+  if (characters_.empty()) {
+    end = put_bytes(piece, end);
+  } else {
+    while (!piece.empty()) {
+      const Utf8Step step = DecodeUtf8(piece);
+      const std::string_view bytes = piece.substr(0, static_cast<size_t>(step.bytes));
+      const auto known = characters_.find(step.code_point);
+      if (known != characters_.end())
+        *end++ = known->second;
+      else
+        end = put_bytes(bytes, end);
+      piece.remove_prefix(bytes.size());
+    }
+  }
+  return static_cast<size_t>(end - symbols);
+}
+
 void Bpe::EncodeShort(std::string_view piece, std::vector<int32_t>* out) const {
   int32_t symbols[kShortPiece];
   uint32_t ranks[kShortPiece];  // ranks[i]: the merge of symbols i and i + 1
-  size_t count = piece.size();
-  for (size_t i = 0; i < count; ++i) symbols[i] = byte_tokens_[static_cast<uint8_t>(piece[i])];
+  size_t count = FirstSymbols(piece, symbols);
   for (size_t i = 0; i + 1 < count; ++i) ranks[i] = Rank(symbols[i], symbols[i + 1]);
   while (count > 1) {
     const size_t at = static_cast<size_t>(std::min_element(ranks, ranks + count - 1) - ranks);
@@ -95,7 +121,6 @@ void Bpe::EncodeShort(std::string_view piece, std::vector<int32_t>* out) const {
 
 void Bpe::EncodeLong(std::string_view piece, BpeScratch* scratch, std::vector<int32_t>* out) const {
   LATTE_CHECK(piece.size() < (size_t{1} << 31), "a piece of {} bytes", piece.size());
-  const int32_t count = static_cast<int32_t>(piece.size());
   // Separate references: clang 14 cannot capture structured bindings in the lambdas below.
   std::vector<int32_t>& symbols = scratch->symbols;
   std::vector<uint32_t>& ranks = scratch->ranks;
@@ -103,14 +128,15 @@ void Bpe::EncodeLong(std::string_view piece, BpeScratch* scratch, std::vector<in
   std::vector<int32_t>& next = scratch->next;
   std::vector<uint64_t>& heap = scratch->heap;
   symbols.resize(piece.size());
-  ranks.assign(piece.size(), kNoRank);
-  prev.resize(piece.size());
-  next.resize(piece.size());
+  const auto count = static_cast<int32_t>(FirstSymbols(piece, symbols.data()));
+  const auto symbol_count = static_cast<size_t>(count);
+  ranks.assign(symbol_count, kNoRank);
+  prev.resize(symbol_count);
+  next.resize(symbol_count);
   heap.clear();
-  for (size_t i = 0; i < piece.size(); ++i) {
-    symbols[i] = byte_tokens_[static_cast<uint8_t>(piece[i])];
-    prev[i] = static_cast<int32_t>(i) - 1;
-    next[i] = static_cast<int32_t>(i) + 1;
+  for (int32_t i = 0; i < count; ++i) {
+    prev[static_cast<size_t>(i)] = i - 1;
+    next[static_cast<size_t>(i)] = i + 1;
   }
   const auto entry = [&](int32_t at) {
     return uint64_t{ranks[at]} << 32 | static_cast<uint32_t>(at);

@@ -1,5 +1,5 @@
-// Byte pair encoding: splits a piece of text into tokens. It starts with one token per byte and
-// repeatedly joins the neighbouring pair whose merge comes first in the merge order (the leftmost
+// Byte pair encoding: splits a piece of text into tokens. It starts with one token per byte, or per
+// character where characters have tokens, and repeatedly joins the neighbouring pair whose merge comes first in the merge order (the leftmost
 // of equal pairs) until no pair has a merge. It knows ids and bytes only, not JSON or patterns.
 #pragma once
 
@@ -42,12 +42,17 @@ class Bpe {
   // outlive the Bpe.
   using WholePieces = std::unordered_map<std::string_view, int32_t>;
 
+  // Characters that begin as one token, by code point. A character that is not listed begins as its
+  // bytes.
+  using Characters = std::unordered_map<char32_t, int32_t>;
+
   // If `merges` holds a pair twice, the later rank counts, as in Hugging Face's `tokenizers`.
   Bpe(const std::array<int32_t, 256>& byte_tokens, const std::vector<BpeMerge>& merges,
-      WholePieces whole_pieces = {}, MergeOrder order = MergeOrder::kByPlace);
+      WholePieces whole_pieces = {}, MergeOrder order = MergeOrder::kByPlace,
+      Characters characters = {});
 
   // Appends the ids of `piece` to `out`.
-  // Requires: fewer than 2^31 bytes.  Cost: O(n log n) time, O(n) memory, constant stack.
+  // Requires: fewer than 2^31 bytes; valid UTF-8 if there are characters.  Cost: O(n log n) time, O(n) memory, constant stack.
   void Encode(std::string_view piece, BpeScratch* scratch, std::vector<int32_t>* out) const;
 
  private:
@@ -59,11 +64,13 @@ class Bpe {
 
   const Slot* Find(int32_t left, int32_t right) const;
   uint32_t Rank(int32_t left, int32_t right) const;
+  size_t FirstSymbols(std::string_view piece, int32_t* symbols) const;
   void EncodeShort(std::string_view piece, std::vector<int32_t>* out) const;
   void EncodeLong(std::string_view piece, BpeScratch* scratch, std::vector<int32_t>* out) const;
 
   std::array<int32_t, 256> byte_tokens_;
   WholePieces whole_pieces_;
+  Characters characters_;
   std::vector<Slot> slots_;  // open addressing; the size is a power of two
   uint32_t shift_ = 0;       // 64 - log2(slots_.size())
 };

@@ -31,8 +31,13 @@ Result<PreTokenizer> PreTokenizer::Create(const std::vector<PreTokenizeStep>& st
   size_t matchers = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
     const PreTokenizeStep& step = steps[i];
-    Step made{.kind = step.kind, .behavior = step.behavior, .invert = step.invert};
-    if (step.kind != PreTokenizeStep::Kind::kPrefixSpace) {
+    Step made{.kind = step.kind,
+              .behavior = step.behavior,
+              .invert = step.invert,
+              .prefix = step.prefix,
+              .cut = step.cut};
+    if (step.kind == PreTokenizeStep::Kind::kRegex ||
+        step.kind == PreTokenizeStep::Kind::kLiteral) {
       const bool literal = step.kind == PreTokenizeStep::Kind::kLiteral;
       Result<std::string> pattern = literal ? step.pattern : TranslatePattern(step.pattern);
       Result<Regex> regex = pattern.and_then([&](const std::string& translated) {
@@ -140,6 +145,36 @@ Status PreTokenizer::Split(std::string_view text, Scratch* scratch, const TakePi
   return SplitFrom(0, text, scratch, take);
 }
 
+Status PreTokenizer::SplitMetaspace(size_t step, std::string_view piece, Scratch* scratch,
+                                    const TakePiece& take) const {
+  using Prefix = PreTokenizeStep::Prefix;
+  const Step& now = steps_[step];
+  std::string& spaced = scratch->spaced[step];
+  spaced.clear();
+  const bool absent = piece.front() != ' ' && !piece.starts_with(kMetaspace);
+  if (now.prefix == Prefix::kAlways || (now.prefix == Prefix::kIfAbsent && absent) ||
+      (now.prefix == Prefix::kIfAbsentAtStart && absent && scratch->at_start))
+    spaced += kMetaspace;
+  for (const char c : piece) {
+    if (c == ' ')
+      spaced += kMetaspace;
+    else
+      spaced += c;
+  }
+  if (now.cut == PreTokenizeStep::Cut::kNowhere) return SplitFrom(step + 1, spaced, scratch, take);
+  // A piece ends before the next "▁" that, if runs are kept together, follows something else.
+  const bool runs = now.cut == PreTokenizeStep::Cut::kBeforeRuns;
+  const std::string_view all = spaced;
+  size_t begin = 0;
+  for (size_t at = all.find(kMetaspace); at < all.size(); at = all.find(kMetaspace, at + 1)) {
+    if (at == begin || (runs && all.substr(0, at).ends_with(kMetaspace))) continue;
+    LATTE_RETURN_IF_ERROR(SplitFrom(step + 1, all.substr(begin, at - begin), scratch, take));
+    begin = at;
+  }
+  if (begin < all.size()) return SplitFrom(step + 1, all.substr(begin), scratch, take);
+  return {};
+}
+
 // Each piece passes all steps before the next one is looked for.
 Status PreTokenizer::SplitFrom(size_t step, std::string_view piece, Scratch* scratch,
                                const TakePiece& take) const {
@@ -152,6 +187,8 @@ Status PreTokenizer::SplitFrom(size_t step, std::string_view piece, Scratch* scr
     spaced += piece;
     return SplitFrom(step + 1, spaced, scratch, take);
   }
+  if (now.kind == PreTokenizeStep::Kind::kMetaspace)
+    return SplitMetaspace(step, piece, scratch, take);
   Joiner joiner(now.behavior,
                 [&](std::string_view part) { return SplitFrom(step + 1, part, scratch, take); });
   LATTE_RETURN_IF_ERROR(FindParts(piece, now.invert, &scratch->matchers[now.matcher],

@@ -31,11 +31,17 @@ struct PreTokenizeStep {
     kRegex,        // `pattern` in Oniguruma's syntax
     kLiteral,      // `pattern` is literal text
     kPrefixSpace,  // adds a space before each piece that has none; uses no pattern
+    kMetaspace,    // writes "▁" for spaces, as SentencePiece does; uses no pattern
   };
+  // Where kMetaspace puts one "▁" before its piece, and where it cuts after that.
+  enum class Prefix { kNever, kAlways, kIfAbsent, kIfAbsentAtStart };
+  enum class Cut { kNowhere, kBeforeRuns, kBeforeEach };
   Kind kind = Kind::kRegex;
   std::string pattern;
   SplitBehavior behavior = SplitBehavior::kIsolated;
   bool invert = false;  // the parts that do not match count as matches
+  Prefix prefix = Prefix::kNever;
+  Cut cut = Cut::kNowhere;  // runs: of "▁"
 };
 
 // Immutable, thread-safe.
@@ -46,10 +52,12 @@ class PreTokenizer {
    public:
     explicit Scratch(const PreTokenizer& pre_tokenizer);
 
+    bool at_start = true;  // nothing stands before the text to split, not even a token
+
    private:
     friend class PreTokenizer;
     std::vector<RegexMatcher> matchers;  // one per step that has a pattern
-    std::vector<std::string> spaced;     // one per step: the piece that kPrefixSpace has made
+    std::vector<std::string> spaced;     // one per step: the piece with other spaces
   };
 
   // Errors: kUnsupported naming the step and the unsupported part of its pattern.
@@ -68,16 +76,23 @@ class PreTokenizer {
     PreTokenizeStep::Kind kind;
     SplitBehavior behavior;
     bool invert;
-    std::vector<Regex> regex;  // one element; none for kPrefixSpace
+    PreTokenizeStep::Prefix prefix;
+    PreTokenizeStep::Cut cut;
+    std::vector<Regex> regex;  // one element; none without a pattern
     size_t matcher = 0;        // of Scratch
   };
   class Joiner;
 
   Status SplitFrom(size_t step, std::string_view piece, Scratch* scratch,
                    const TakePiece& take) const;
+  Status SplitMetaspace(size_t step, std::string_view piece, Scratch* scratch,
+                        const TakePiece& take) const;
 
   std::vector<Step> steps_;
 };
+
+// What SentencePiece writes for a space: U+2581.
+inline constexpr std::string_view kMetaspace = "\xE2\x96\x81";
 
 // The pattern of GPT-2, which ByteLevel applies when `use_regex` is set.
 extern const std::string_view kGpt2Pattern;

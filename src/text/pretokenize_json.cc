@@ -1,5 +1,6 @@
 #include "src/text/pretokenize_json.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -107,9 +108,120 @@ Status CheckNormalizer(const Json& root) {
   return NotSupported(members.front(), "no normalizer", type);
 }
 
-Status CheckDecoder(const Json& root) {
+Result<std::vector<Json>> Decoders(const Json& root) {
   LATTE_ASSIGN_OR_RETURN(const Json node, root.Get("decoder"));
-  LATTE_ASSIGN_OR_RETURN(const std::vector<Json> members, Members(node, "decoders"));
+  return Members(node, "decoders");
+}
+
+// SentencePiece's kind is told by its decoder, the only one that reads <0x0A>.
+bool IsSentencePiece(const std::vector<Json>& decoders) {
+  return std::any_of(decoders.begin(), decoders.end(), [](const Json& member) {
+    return member.GetStringOr("type", "").value_or("") == "ByteFallback";
+  });
+}
+
+// A Replace of one text by another.
+Result<bool> Replaces(const Json& member, std::string_view from, std::string_view to) {
+  LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
+  if (type != "Replace") return false;
+  LATTE_ASSIGN_OR_RETURN(const Json pattern, member.Get("pattern"));
+  LATTE_ASSIGN_OR_RETURN(const std::string text, pattern.GetStringOr("String", ""));
+  LATTE_ASSIGN_OR_RETURN(const std::string content, member.GetString("content"));
+  return text == from && content == to;
+}
+
+// Replace, ByteFallback, Fuse and perhaps Strip, in this order.
+Status ReadSentencePieceDecoders(const std::vector<Json>& members, TokenizerPipeline* out) {
+  constexpr std::string_view kOrder[] = {"Replace", "ByteFallback", "Fuse", "Strip"};
+  for (size_t i = 0; i < members.size(); ++i) {
+    const Json& member = members[i];
+    LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
+    bool fits = i < std::size(kOrder) && type == kOrder[i];
+    if (fits && i == 0) {
+      LATTE_ASSIGN_OR_RETURN(fits, Replaces(member, kMetaspace, " "));
+    }
+    if (fits && i == 3) {
+      LATTE_ASSIGN_OR_RETURN(const std::string content, member.GetString("content"));
+      LATTE_ASSIGN_OR_RETURN(const int64_t start, member.GetInt("start"));
+      LATTE_ASSIGN_OR_RETURN(const int64_t stop, member.GetInt("stop"));
+      fits = content == " " && start == 1 && stop == 0;
+      out->strips_space = fits;
+    }
+    if (!fits)
+      return NotSupported(member, "Replace of ▁ by a space, ByteFallback, Fuse, Strip of one space",
+                          type);
+  }
+  if (members.size() < 3)
+    return NotSupported(members.back(), "Replace, ByteFallback and Fuse",
+                        fmt::format("{} decoders", members.size()));
+  return {};
+}
+
+// Prepend and Replace, or none.
+Status ReadSentencePieceNormalizer(const Json& root, TokenizerPipeline* out) {
+  const auto node = root.Find("normalizer");
+  if (!node) return {};
+  LATTE_ASSIGN_OR_RETURN(const std::vector<Json> members, Members(*node, "normalizers"));
+  PreTokenizeStep step{.kind = PreTokenizeStep::Kind::kMetaspace, .pattern = {}};
+  for (const Json& member : members) {
+    LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
+    LATTE_ASSIGN_OR_RETURN(const bool replaces, Replaces(member, " ", kMetaspace));
+    LATTE_ASSIGN_OR_RETURN(const std::string prefix, member.GetStringOr("prepend", ""));
+    const bool prepends = type == "Prepend" && prefix == kMetaspace;
+    const bool in_order = !out->normalizes && step.prefix == PreTokenizeStep::Prefix::kNever;
+    if (replaces && !out->normalizes)
+      out->normalizes = true;
+    else if (prepends && in_order)
+      step.prefix = PreTokenizeStep::Prefix::kAlways;
+    else
+      return NotSupported(member, "Prepend of ▁ and then Replace of a space by ▁", type);
+  }
+  if (out->normalizes)
+    out->steps.push_back(std::move(step));
+  else if (!members.empty())
+    return NotSupported(members.back(), "Replace of a space by ▁ at the end", "none");
+  return {};
+}
+
+Result<PreTokenizeStep> ReadMetaspace(const Json& node) {
+  LATTE_ASSIGN_OR_RETURN(const std::string type, node.GetString("type"));
+  LATTE_ASSIGN_OR_RETURN(const std::string written,
+                         node.GetStringOr("replacement", std::string(kMetaspace)));
+  if (type != "Metaspace" || written != kMetaspace)
+    return NotSupported(node, "Metaspace with ▁, or none",
+                        type == "Metaspace" ? std::string_view(written) : type);
+  PreTokenizeStep step{.kind = PreTokenizeStep::Kind::kMetaspace, .pattern = {}};
+  LATTE_ASSIGN_OR_RETURN(const bool old_prefix, node.GetBoolOr("add_prefix_space", true));
+  LATTE_ASSIGN_OR_RETURN(const std::string scheme,
+                         node.GetStringOr("prepend_scheme", old_prefix ? "always" : "never"));
+  if (scheme == "always")
+    step.prefix = PreTokenizeStep::Prefix::kIfAbsent;
+  else if (scheme == "first")
+    step.prefix = PreTokenizeStep::Prefix::kIfAbsentAtStart;
+  else if (scheme != "never")
+    return NotSupported(node, "a prepend_scheme of always, first or never", scheme);
+  LATTE_ASSIGN_OR_RETURN(const bool split, node.GetBoolOr("split", true));
+  if (split) step.cut = PreTokenizeStep::Cut::kBeforeEach;
+  return step;
+}
+
+// "▁" is written by a normalizer or by the pre-tokenizer.
+Status ReadSentencePiece(const Json& root, const std::vector<Json>& decoders,
+                         TokenizerPipeline* out) {
+  out->sentencepiece = true;
+  LATTE_RETURN_IF_ERROR(ReadSentencePieceDecoders(decoders, out));
+  LATTE_RETURN_IF_ERROR(ReadSentencePieceNormalizer(root, out));
+  const auto node = root.Find("pre_tokenizer");
+  if (!node && !out->normalizes)
+    return NotSupported(root, "a normalizer or a pre_tokenizer that writes ▁ for spaces", "none");
+  if (!node) return {};
+  if (out->normalizes) return NotSupported(*node, "no pre_tokenizer after the normalizer", "one");
+  LATTE_ASSIGN_OR_RETURN(PreTokenizeStep step, ReadMetaspace(*node));
+  out->steps.push_back(std::move(step));
+  return {};
+}
+
+Status CheckDecoder(const std::vector<Json>& members) {
   bool byte_level = false;
   for (const Json& member : members) {
     LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
@@ -184,12 +296,20 @@ Status ReadPostProcessor(const Json& root, std::optional<std::string>* template_
 
 }  // namespace
 
-Status ReadPipeline(const Json& root, std::vector<PreTokenizeStep>* steps,
-                    std::optional<std::string>* template_bos) {
+Result<TokenizerPipeline> ReadPipeline(const Json& root) {
+  TokenizerPipeline out;
+  const Result<std::vector<Json>> decoders = Decoders(root);
+  if (decoders && IsSentencePiece(*decoders)) {
+    LATTE_RETURN_IF_ERROR(ReadSentencePiece(root, *decoders, &out));
+    LATTE_RETURN_IF_ERROR(ReadPostProcessor(root, &out.template_bos));
+    return out;
+  }
   LATTE_RETURN_IF_ERROR(CheckNormalizer(root));
-  LATTE_RETURN_IF_ERROR(ReadPreTokenizer(root, steps));
-  LATTE_RETURN_IF_ERROR(ReadPostProcessor(root, template_bos));
-  return CheckDecoder(root);
+  LATTE_RETURN_IF_ERROR(ReadPreTokenizer(root, &out.steps));
+  LATTE_RETURN_IF_ERROR(ReadPostProcessor(root, &out.template_bos));
+  if (!decoders) return tl::unexpected(decoders.error());
+  LATTE_RETURN_IF_ERROR(CheckDecoder(*decoders));
+  return out;
 }
 
 Status ReadPreTokenizeStep(const Json& member, std::vector<PreTokenizeStep>* steps) {

@@ -13,10 +13,19 @@
 
 namespace latte {
 
-// Reads the steps of the pre-tokenizer and the token that the post-processor puts first, if any.
+// The parts of the file around its model.
+struct TokenizerPipeline {
+  std::vector<PreTokenizeStep> steps;
+  std::optional<std::string> template_bos;  // the token that the post-processor puts first
+  // SentencePiece's kind: tokens are spelled in characters, with "▁" for a space, and bytes as
+  // <0x0A>. The first step is a kMetaspace, which does not cut.
+  bool sentencepiece = false;
+  bool normalizes = false;    // a normalizer writes "▁", so it changes added tokens, too
+  bool strips_space = false;  // the decoder takes one space off the beginning
+};
+
 // Errors: kUnsupported naming a type that Latte does not support; kCorrupt for wrong JSON types.
-[[nodiscard]] Status ReadPipeline(const Json& root, std::vector<PreTokenizeStep>* steps,
-                                  std::optional<std::string>* template_bos);
+[[nodiscard]] Result<TokenizerPipeline> ReadPipeline(const Json& root);
 
 // Appends the steps of one member of the pre-tokenizer: Split, Digits or ByteLevel.
 // Errors: as above.

@@ -62,7 +62,7 @@ struct Tokenizer::State {
         pre_tokenizer(std::move(splitter)),
         added(std::move(finder)),
         bpe(file.byte_tokens, file.merges, WholePieces(file, special),
-            file.is_tiktoken ? MergeOrder::kByResult : MergeOrder::kByPlace),
+            file.is_tiktoken ? MergeOrder::kByResult : MergeOrder::kByPlace, file.characters),
         ids(IndexTokens(file)) {
     file.merges = {};  // Bpe has its own copy
     const auto takes_space = [](const AddedToken& token) { return token.lstrip || token.rstrip; };
@@ -80,8 +80,10 @@ struct Tokenizer::State {
     BpeScratch bpe;
   };
 
-  // Appends the ids of text without added tokens.
-  Status EncodePlain(std::string_view text, Scratch* scratch, std::vector<int32_t>* out) const {
+  // Appends the ids of text without added tokens. `at_start`: nothing stands before it.
+  Status EncodePlain(std::string_view text, bool at_start, Scratch* scratch,
+                     std::vector<int32_t>* out) const {
+    scratch->words.at_start = at_start;
     return pre_tokenizer.Split(text, &scratch->words, [&](std::string_view word) -> Status {
       if (word.size() > kMaxWordBytes)
         return InvalidArgument(fmt::format(
@@ -277,7 +279,8 @@ Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, EncodeOpti
       if (piece.id)
         ids.push_back(*piece.id);
       else
-        LATTE_RETURN_IF_ERROR(state_->EncodePlain(piece.text, &scratch, &ids));
+        LATTE_RETURN_IF_ERROR(
+            state_->EncodePlain(piece.text, piece.text.data() == text.data(), &scratch, &ids));
     }
   }
   return ids;
@@ -306,7 +309,8 @@ Result<std::vector<int32_t>> Tokenizer::EncodePieces(std::span<const TextPiece> 
       while (chunk->data() + chunk->size() <= rest.data()) ++chunk;
       const auto left = static_cast<size_t>(chunk->data() + chunk->size() - rest.data());
       const std::string_view part = rest.substr(0, left);
-      LATTE_RETURN_IF_ERROR(state_->EncodePlain(part, &scratch, &ids));
+      LATTE_RETURN_IF_ERROR(
+          state_->EncodePlain(part, part.data() == joined.text.data(), &scratch, &ids));
       rest.remove_prefix(part.size());
     }
   }
@@ -322,6 +326,7 @@ Result<std::string> Tokenizer::Decode(std::span<const int32_t> ids, bool skip_sp
           fmt::format("token id {} at place {}: expected 0 to {}", id, i, vocab_size() - 1));
     if (!skip_special || !IsSpecial(id)) out += TokenBytes(id);
   }
+  if (state_->file.strips_space && out.starts_with(' ')) out.erase(0, 1);
   return out;
 }
 
@@ -376,23 +381,6 @@ bool Tokenizer::IsSpecial(int32_t id) const {
 std::vector<int32_t> Tokenizer::AddedIds() const {
   std::vector<int32_t> out;
   for (const AddedToken& token : state_->file.added) out.push_back(token.id);
-  return out;
-}
-
-std::string StreamDecoder::Push(int32_t id) {
-  if (skip_special_ && tokenizer_.IsSpecial(id)) return {};
-  pending_ += tokenizer_.TokenBytes(id);
-  const size_t ready = pending_.size() - UnfinishedUtf8Suffix(pending_);
-  std::string out;
-  AppendValidUtf8(std::string_view(pending_).substr(0, ready), &out);
-  pending_.erase(0, ready);
-  return out;
-}
-
-std::string StreamDecoder::Flush() {
-  std::string out;
-  AppendValidUtf8(pending_, &out);
-  pending_.clear();
   return out;
 }
 

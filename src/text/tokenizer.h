@@ -1,6 +1,6 @@
-// Converts text to token ids and back, for byte-level BPE tokenizers in the form of Hugging Face's
-// tokenizer.json or of the tiktoken.model of Kimi and Moonlight. The ids equal the ids of the
-// `tokenizers` and `tiktoken` packages. Loading refuses every setting that Latte does not support
+// Converts text to token ids and back, for tokenizers of byte-level BPE and of SentencePiece's kind in
+// the form of Hugging Face's tokenizer.json, or of the tiktoken.model of Kimi and Moonlight. The ids
+// equal the ids of the `tokenizers` and `tiktoken` packages. Loading refuses every setting that Latte does not support
 // and that would change an id. `truncation` and `padding` describe batches of a training pipeline
 // and have no effect.
 #pragma once
@@ -72,7 +72,8 @@ class Tokenizer {
   // Errors: as Encode.
   [[nodiscard]] Result<std::vector<int32_t>> EncodePieces(std::span<const TextPiece> pieces) const;
 
-  // The bytes of the tokens, concatenated. They may be invalid UTF-8 (StreamDecoder repairs that).
+  // The bytes of the tokens, concatenated; a tokenizer of SentencePiece's kind takes off the space that
+  // its Encode puts before a text. They may be invalid UTF-8 (StreamDecoder repairs that).
   // An id without a token adds nothing. skip_special leaves special tokens out.
   // Errors: kInvalidArgument for an id outside [0, vocab_size()).
   [[nodiscard]] Result<std::string> Decode(std::span<const int32_t> ids,

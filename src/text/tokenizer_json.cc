@@ -1,6 +1,7 @@
 #include "src/text/tokenizer_json.h"
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_map>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "src/text/pretokenize_json.h"
 #include "src/text/unicode/byte_level.h"
 #include "src/text/unicode/printable.h"
+#include "src/text/unicode/unicode.h"
 
 namespace latte {
 namespace {
@@ -50,6 +52,44 @@ Status CheckModelSettings(const Json& model) {
   return {};
 }
 
+// The byte that a token of SentencePiece spells: <0x0A>.
+std::optional<uint8_t> SpelledByte(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return std::nullopt;
+  uint8_t byte = 0;
+  const char* const end = token.data() + 5;
+  const auto [stop, error] = std::from_chars(token.data() + 3, end, byte, 16);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return byte;
+}
+
+// The bytes that a token of SentencePiece stands for; false: it is a single byte by number.
+bool DecodeSentencePiece(std::string_view token, std::string* bytes) {
+  bytes->clear();
+  if (const auto byte = SpelledByte(token)) {
+    *bytes += static_cast<char>(*byte);
+    return false;
+  }
+  for (size_t at = 0; at < token.size();) {
+    const bool space = token.substr(at).starts_with(kMetaspace);
+    *bytes += space ? ' ' : token[at];
+    at += space ? kMetaspace.size() : 1;
+  }
+  return true;
+}
+
+void DecodeToken(std::string_view token, size_t id, TokenizerFile* file) {
+  std::string& bytes = file->token_bytes[id];
+  if (file->is_sentencepiece) {
+    file->is_byte_level[id] = DecodeSentencePiece(token, &bytes);
+    const Utf8Step first = DecodeUtf8(token);
+    if (!token.empty() && std::cmp_equal(first.bytes, token.size()))
+      file->characters.emplace(first.code_point, static_cast<int32_t>(id));
+    return;
+  }
+  file->is_byte_level[id] = DecodeByteAlphabet(token, &bytes);
+  if (!file->is_byte_level[id]) bytes = token;
+}
+
 // The tokens of the file by spelling; `file` gets them by id.
 Result<Vocabulary> ReadVocabulary(const Json& vocab, TokenizerFile* file) {
   if (!vocab.is_object())
@@ -78,21 +118,21 @@ Result<Vocabulary> ReadVocabulary(const Json& vocab, TokenizerFile* file) {
   file->token_bytes.resize(static_cast<size_t>(highest + 1));
   file->is_byte_level.resize(static_cast<size_t>(highest + 1));
   for (const auto& [token, id] : ids) {
-    const size_t at = static_cast<size_t>(id);
-    file->is_byte_level[at] = DecodeByteAlphabet(token, &file->token_bytes[at]);
-    if (!file->is_byte_level[at]) file->token_bytes[at] = token;
+    DecodeToken(token, static_cast<size_t>(id), file);
   }
   return ids;
 }
 
 Status FindByteEntries(const Json& vocab, const Vocabulary& ids, TokenizerFile* file) {
   for (size_t byte = 0; byte < 256; ++byte) {
-    const auto found = ids.find(ByteAlphabetSymbol(static_cast<uint8_t>(byte)));
+    const std::string spelling = file->is_sentencepiece
+                                     ? fmt::format("<0x{:02X}>", byte)
+                                     : std::string(ByteAlphabetSymbol(static_cast<uint8_t>(byte)));
+    const auto found = ids.find(spelling);
     if (found == ids.end())
-      return Corrupt(
-          fmt::format("{}: no token for byte 0x{:02X} ('{}'); byte-level BPE needs all "
-                      "256",
-                      vocab.path(), byte, ByteAlphabetSymbol(static_cast<uint8_t>(byte))));
+      return Corrupt(fmt::format("{}: no token for byte 0x{:02X} ('{}'); {} needs all 256",
+                                 vocab.path(), byte, spelling,
+                                 file->is_sentencepiece ? "byte_fallback" : "byte-level BPE"));
     file->byte_tokens[byte] = found->second;
   }
   return {};
@@ -112,6 +152,19 @@ Result<std::pair<std::string, std::string>> ReadMergeParts(const Json& merge) {
       return std::pair(text.substr(0, space), text.substr(space + 1));
   }
   return Corrupt(fmt::format("{}: expected a merge as \"a b\" or [\"a\", \"b\"]", merge.path()));
+}
+
+// Where texts can be cut so that no merge is lost: before runs of "▁", unless a merge makes a token
+// that goes on after one. Words are much cheaper to encode than whole texts.
+void CutBeforeWords(const Vocabulary& ids, TokenizerFile* file) {
+  std::vector<bool> made(file->token_bytes.size());
+  for (const BpeMerge& merge : file->merges) made[static_cast<size_t>(merge.result)] = true;
+  for (const auto& [token, id] : ids)
+    for (size_t at = token.find(kMetaspace, 1); made[static_cast<size_t>(id)] && at < token.size();
+         at = token.find(kMetaspace, at + 1))
+      if (!token.substr(0, at).ends_with(kMetaspace)) return;
+  if (file->steps[0].cut == PreTokenizeStep::Cut::kNowhere)
+    file->steps[0].cut = PreTokenizeStep::Cut::kBeforeRuns;
 }
 
 Status ReadMerges(const Json& merges, const Vocabulary& ids, TokenizerFile* file) {
@@ -174,6 +227,26 @@ Status ReadAddedTokens(const Json& list, const Vocabulary& ids, TokenizerFile* f
   return {};
 }
 
+// SentencePiece's kind needs byte_fallback, and ignore_merges would look up whole texts.
+Status CheckSentencePieceModel(const Json& model, const TokenizerFile& file) {
+  LATTE_ASSIGN_OR_RETURN(const bool bytes, model.GetBoolOr("byte_fallback", false));
+  if (bytes && !file.ignore_merges) return {};
+  return Unsupported(fmt::format(
+      "{}: expected byte_fallback true and ignore_merges false with a ByteFallback decoder, found "
+      "{} and {}",
+      model.path(), bytes, file.ignore_merges));
+}
+
+// The normalizer would change the spelling that the token is searched by.
+Status CheckAreNotNormalized(const Json& root, const std::vector<AddedToken>& added) {
+  for (const AddedToken& token : added)
+    if (token.normalized)
+      return Unsupported(fmt::format(
+          "{}: added token '{}': expected normalized false with a normalizer, found true",
+          root.path(), Printable(token.content)));
+  return {};
+}
+
 // A token of the config: a string, or an object with `content`.
 Result<std::optional<std::string>> ReadConfigToken(const Json& config, std::string_view key) {
   const auto value = config.Find(key);
@@ -208,15 +281,22 @@ Result<TokenizerFile> ParseTokenizerFile(std::string_view json) {
   LATTE_ASSIGN_OR_RETURN(const Json model, root.Get("model"));
   LATTE_RETURN_IF_ERROR(CheckModelSettings(model));
   TokenizerFile file;
-  LATTE_RETURN_IF_ERROR(ReadPipeline(root, &file.steps, &file.template_bos));
+  LATTE_ASSIGN_OR_RETURN(TokenizerPipeline pipeline, ReadPipeline(root));
+  file.steps = std::move(pipeline.steps);
+  file.template_bos = std::move(pipeline.template_bos);
+  file.is_sentencepiece = pipeline.sentencepiece;
+  file.strips_space = pipeline.strips_space;
   LATTE_ASSIGN_OR_RETURN(file.ignore_merges, model.GetBoolOr("ignore_merges", false));
+  if (file.is_sentencepiece) LATTE_RETURN_IF_ERROR(CheckSentencePieceModel(model, file));
   LATTE_ASSIGN_OR_RETURN(const Json vocab, model.Get("vocab"));
   LATTE_ASSIGN_OR_RETURN(const Vocabulary ids, ReadVocabulary(vocab, &file));
   LATTE_RETURN_IF_ERROR(FindByteEntries(vocab, ids, &file));
   LATTE_ASSIGN_OR_RETURN(const Json merges, model.Get("merges"));
   LATTE_RETURN_IF_ERROR(ReadMerges(merges, ids, &file));
+  if (file.is_sentencepiece) CutBeforeWords(ids, &file);
   if (const auto added = root.Find("added_tokens"))
     LATTE_RETURN_IF_ERROR(ReadAddedTokens(*added, ids, &file));
+  if (pipeline.normalizes) LATTE_RETURN_IF_ERROR(CheckAreNotNormalized(root, file.added));
   return file;
 }
 

@@ -1,5 +1,5 @@
 // Reads tokenizer.json and tokenizer_config.json into plain structs and validates them. Accepts
-// byte-level BPE; refuses, by name, every unsupported setting that would change ids.
+// byte-level BPE and SentencePiece's BPE with bytes for unknown characters; refuses, by name, every unsupported setting that would change ids.
 #pragma once
 
 #include <array>
@@ -21,10 +21,12 @@ namespace latte {
 // A validated tokenizer.json: every id is in [0, token_bytes.size()), and the merges are
 // consistent.
 struct TokenizerFile {
-  std::vector<std::string> token_bytes;    // by id, decoded from the byte-level alphabet; empty: no
-                                           // token
-  std::vector<bool> is_byte_level;         // by id: the file uses the byte-level alphabet for it
+  std::vector<std::string> token_bytes;    // by id, decoded from the spelling of the file; empty:
+                                           // no token
+  std::vector<bool> is_byte_level;         // by id: the file uses the byte-level alphabet for it;
+                                           // of SentencePiece: it is no single byte
   std::array<int32_t, 256> byte_tokens{};  // the token of each single byte
+  Bpe::Characters characters;              // of SentencePiece: tokens of single characters
   std::vector<BpeMerge> merges;
   bool ignore_merges = false;
   bool is_tiktoken = false;  // from tiktoken.model: merges are ordered by result, long texts are
@@ -32,6 +34,8 @@ struct TokenizerFile {
   std::vector<PreTokenizeStep> steps;
   std::vector<AddedToken> added;
   std::optional<std::string> template_bos;  // the token that TemplateProcessing puts first
+  bool is_sentencepiece = false;
+  bool strips_space = false;  // decoded text loses one space at its beginning
 };
 
 // Errors: kCorrupt if the file contradicts itself, kUnsupported for a setting that Latte does not

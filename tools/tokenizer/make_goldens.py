@@ -2,28 +2,33 @@
 
     python3 tools/tokenizer/make_goldens.py [--deepseek FOLDER]
 
-needs `tokenizers` and `tiktoken` (the goldens were made with 0.23.3 and 0.14.0) and rewrites
+needs `tokenizers`, `tiktoken` and `sentencepiece` (the goldens were made with 0.23.3, 0.14.0 and
+0.2.3) and rewrites
 
     fragments.hex        the fragments of the generated texts, one per line
     v2_style/            a small tokenizer with the pre-tokenizer of DeepSeek-V2, trained here
     kimi_style/          a small tiktoken.model with the pattern of Kimi-K2, trained here; ids from
                          `tiktoken`
+    llama_style/         a small tokenizer of SentencePiece's kind, in the form of MiniCPM3, trained
+                         here with `sentencepiece`
     NAME.hash            two 32-bit FNV-1a hashes per text: ids without and with special tokens
     NAME.json            ids of the first texts, hashes of long runs, counts, hash of the tokenizer
     pretokenize.json     pieces of pre-tokenizers that no golden tokenizer uses
 
-for NAME in v2_style, kimi_style, tiny (models/tiny) and, with --deepseek, deepseek_v3.
+for NAME in v2_style, kimi_style, llama_style, tiny (models/tiny) and, with --deepseek, deepseek_v3.
 """
 
 import argparse
 import base64
 import functools
+import io
 import json
 import pathlib
 import struct
 
+import sentencepiece
 import tiktoken
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 import golden_strings
 
@@ -161,6 +166,56 @@ def train_kimi_style(fragments):
     (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=0) + "\n")
 
 
+LLAMA_FIRST_PIECE = 3 + 256  # <unk>, <s>, </s> and the bytes come first
+
+
+def train_llama_style(fragments):
+    corpus = (golden_strings.random_text(i, fragments).decode("utf-8", "replace").replace("\0", "")
+              for i in range(1_000_000, 1_003_000))
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=corpus, model_writer=model, vocab_size=1500, model_type="bpe",
+        byte_fallback=True, split_digits=True, character_coverage=0.99, minloglevel=2,
+        normalization_rule_name="identity", remove_extra_whitespaces=False,
+        allow_whitespace_only_pieces=True, num_threads=1)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    vocab = {processor.id_to_piece(i): i for i in range(processor.get_piece_size())}
+    for piece, i in vocab.items():  # merges go by score, so by id
+        assert i < LLAMA_FIRST_PIECE or processor.get_score(i) == LLAMA_FIRST_PIECE - i, piece
+    merges = []
+    for piece, i in sorted(vocab.items(), key=lambda entry: entry[1]):
+        if i >= LLAMA_FIRST_PIECE:
+            pairs = [(piece[:k], piece[k:]) for k in range(1, len(piece))]
+            known = [pair for pair in pairs if pair[0] in vocab and pair[1] in vocab]
+            merges += sorted(known, key=lambda pair: (vocab[pair[0]], vocab[pair[1]]))
+    tokenizer = Tokenizer(models.BPE(vocab, merges, unk_token="<unk>", fuse_unk=True,
+                                     byte_fallback=True))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(),
+         decoders.Strip(" ", 1, 0)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", vocab["<s>"])])
+    tokenizer.add_special_tokens([
+        AddedToken(text, special=True, normalized=False)
+        for text in ("<unk>", "<s>", "</s>", "<|im_end|>", "<|im_start|>", "<|begin|>", "<|end|>")])
+    tokenizer.add_tokens([AddedToken("<tool>", special=False, normalized=False)])
+    folder = OUT / "llama_style"
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.loads(tokenizer.to_str())
+    text["model"]["merges"] = [" ".join(m) for m in text["model"]["merges"]]
+    (folder / "tokenizer.json").write_text(json.dumps(text, ensure_ascii=False, indent=0) + "\n")
+    config = {"add_bos_token": True, "bos_token": "<s>", "eos_token": "</s>", "legacy": True,
+              "unk_token": "<unk>", "chat_template": "{{ messages }}"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n")
+    texts = (text.decode("utf-8", "replace") for text in golden_strings.texts(fragments))
+    different = [text for text in texts
+                 if not any(mark in text for mark in ("\0", "<unk>", "<s>", "</s>", "<|", "<tool>"))
+                 and processor.encode(text) != encode(tokenizer, text.encode(), False)]
+    assert not different, f"other ids in sentencepiece: {different[:3]}"
+
+
 def kimi_chunks(text):
     """Cuts every 400,000 characters, and every 25,000 of one kind, white space or not."""
     for begin in range(0, len(text), 400_000):
@@ -219,11 +274,11 @@ def encode(tokenizer, text, parse_special):
     return tokenizer.encode(text.decode("utf-8", "replace"), add_special_tokens=False).ids
 
 
-def write_golden(name, folder, fragments):
+def write_golden(name, folder, fragments, run_bytes=RUN_BYTES):
     path = folder / "tokenizer.json"
     tokenizer = Tokenizer.from_file(str(path))
     write_ids(name, path, tokenizer.get_vocab_size(), functools.partial(encode, tokenizer), RUNS,
-              fragments)
+              fragments, run_bytes)
 
 
 def write_kimi_golden(name, folder, fragments):
@@ -232,7 +287,7 @@ def write_kimi_golden(name, folder, fragments):
               KIMI_RUNS, fragments)
 
 
-def write_ids(name, path, vocab_size, encode_text, units, fragments):
+def write_ids(name, path, vocab_size, encode_text, units, fragments, run_bytes=RUN_BYTES):
     hashes, full = [], []
     for text in golden_strings.texts(fragments):
         plain, special = (encode_text(text, flag) for flag in (False, True))
@@ -242,9 +297,9 @@ def write_ids(name, path, vocab_size, encode_text, units, fragments):
                         | ({"special": special} if special != plain else {}))
     runs = []
     for unit in units:
-        text = unit.encode() * (RUN_BYTES // len(unit.encode()))
+        text = unit.encode() * (run_bytes // len(unit.encode()))
         ids = encode_text(text, True)
-        runs.append({"unit": unit, "count": RUN_BYTES // len(unit.encode()), "ids": len(ids),
+        runs.append({"unit": unit, "count": run_bytes // len(unit.encode()), "ids": len(ids),
                      "hash": f"{hash_ids(ids):016x}"})
     golden = {"tokenizer_fnv64": f"{fnv64(path.read_bytes()):016x}",
               "vocab_size": vocab_size, "texts": len(hashes) // 2, "runs": runs,
@@ -319,9 +374,12 @@ def main():
     (OUT / "fragments.hex").write_text("".join(f.hex() + "\n" for f in fragments))
     train_v2_style(fragments)
     train_kimi_style(fragments)
+    train_llama_style(fragments)
     write_pretokenize_golden()
     write_golden("v2_style", OUT / "v2_style", fragments)
     write_kimi_golden("kimi_style", OUT / "kimi_style", fragments)
+    # A space becomes three bytes of a word.
+    write_golden("llama_style", OUT / "llama_style", fragments, RUN_BYTES // 4)
     write_golden("tiny", ROOT / "models/tiny", fragments)
     if arguments.deepseek:
         write_golden("deepseek_v3", arguments.deepseek, fragments)
