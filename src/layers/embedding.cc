@@ -5,8 +5,8 @@
 
 namespace latte {
 
-void Embed(const TensorView& table, const TensorView& h, StepContext& step) {
-  Run<GatherOp>({table, step.tokens, h}, step.exec);
+void Embed(const TensorView& table, const TensorView& h, StepContext& step, float scale) {
+  Run<GatherOp>({table, step.tokens, h, scale}, step.exec);
 }
 
 }  // namespace latte

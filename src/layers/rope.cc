@@ -46,10 +46,12 @@ RopeTable RopeTable::Make(const RopeConfig& rope, int64_t r) {
     table.amplitude = rope.attention_factor > 0 ? rope.attention_factor
                                                 : YarnMscale(rope.factor, rope.mscale) /
                                                       YarnMscale(rope.factor, rope.mscale_all_dim);
+  } else if (!rope.pair_factors.empty()) {
+    table.amplitude = rope.attention_factor;
   }
   for (int64_t j = 0; j < r / 2; ++j) {
-    const double plain =
-        std::pow(rope.theta, -2.0 * static_cast<double>(j) / static_cast<double>(r));
+    double plain = std::pow(rope.theta, -2.0 * static_cast<double>(j) / static_cast<double>(r));
+    if (!rope.pair_factors.empty()) plain /= rope.pair_factors[static_cast<size_t>(j)];
     double ramp = 0;
     if (rope.yarn) ramp = std::clamp((static_cast<double>(j) - low) / (high - low), 0.0, 1.0);
     table.frequency.push_back(plain / rope.factor * ramp + plain * (1 - ramp));

@@ -1,10 +1,12 @@
 // clang-format off
-// Rotary position embedding with YaRN. Frequencies are computed once in f64; RopeAnglesOp computes
-// the angles of a step in f32.
+// Rotary position embedding with YaRN or LongRoPE. Frequencies are computed once in f64; RopeAnglesOp
+// computes the angles of a step in f32.
 //
-//   f_j = θ_j/s · ramp_j + θ_j·(1 − ramp_j)        θ_j = base^(−2j/R)
+//   YaRN       f_j = θ_j/s · ramp_j + θ_j·(1 − ramp_j)        θ_j = base^(−2j/R)
+//   LongRoPE   f_j = θ_j / λ_j                                λ_j from a list
 //
-// Source: YaRN (arXiv 2309.00071) §3; constants as in the published DeepSeek-V3 inference code.
+// Sources: YaRN (arXiv 2309.00071) §3; constants as in the published DeepSeek-V3 inference code.
+// LongRoPE (arXiv 2402.13753) §3; the factor of cos and sin as in the published code of MiniCPM3.
 // clang-format on
 #pragma once
 

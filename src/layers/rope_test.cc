@@ -77,6 +77,21 @@ TEST(Rope, AmplitudeIsOneWhenBothMscalesAreEqual) {
   EXPECT_NEAR(RopeTable::Make(rope, 64).amplitude, 1.2608037774, 1e-9);
 }
 
+TEST(Rope, LongRopeDividesEachFrequency) {
+  RopeConfig rope;
+  rope.theta = 100;
+  rope.pair_factors = {1, 4};
+  rope.attention_factor = 1.25;
+  const RopeTable table = RopeTable::Make(rope, 4);
+  EXPECT_EQ(table.frequency[0], 1.0);
+  EXPECT_NEAR(table.frequency[1], 0.1 / 4, 1e-17);
+  EXPECT_EQ(table.amplitude, 1.25);
+  MlaDims dims;
+  dims.n = 64;
+  dims.r = 32;
+  EXPECT_NEAR(SoftmaxScale(dims, rope), 1 / std::sqrt(96.0), 1e-15);
+}
+
 TEST(Rope, FrequenciesForTheOpAreRoundedOnce) {
   RopeTable table;
   table.frequency = {1.0, 0.7};

@@ -174,17 +174,23 @@ Result<RmsNorm> LoadNorm(const WeightLoader& load, const std::string& name, int6
   return RmsNorm{weight, eps};
 }
 
+Result<RmsNorm> LoadStateNorm(const WeightLoader& load, const std::string& name,
+                              const ModelConfig& config) {
+  const double s = config.scales.residual;
+  return LoadNorm(load, name, config.mla.d, config.norm_eps / (s * s));
+}
+
 Result<DecoderLayer> LoadDecoderLayer(const WeightLoader& load, const ModelConfig& config,
                                       const ModelShare& share, int64_t layer) {
   const std::string name = fmt::format("model.layers.{}", layer);
   const int64_t d = config.mla.d;
   DecoderLayer out;
   LATTE_ASSIGN_OR_RETURN(out.attention_norm,
-                         LoadNorm(load, name + ".input_layernorm", d, config.norm_eps));
+                         LoadStateNorm(load, name + ".input_layernorm", config));
   LATTE_ASSIGN_OR_RETURN(out.attention,
                          LoadAttention(load, name + ".self_attn", config, share.group, layer));
   LATTE_ASSIGN_OR_RETURN(out.ffn_norm,
-                         LoadNorm(load, name + ".post_attention_layernorm", d, config.norm_eps));
+                         LoadStateNorm(load, name + ".post_attention_layernorm", config));
   if (config.IsMoe(layer)) {
     LATTE_ASSIGN_OR_RETURN(out.ffn, LoadMoe(load, name + ".mlp", config, share));
     if (config.moe.post_norm) {

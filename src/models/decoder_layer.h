@@ -1,6 +1,9 @@
 // One decoder layer: attention and feed-forward, each with a norm before it and a residual.
 //
 //   x ← x + Attn(RMSNorm(x));  x ← x + FFN(RMSNorm(x)), or x + RMSNorm(FFN(RMSNorm(x)))
+//
+// MiniCPM multiplies what is added by a constant s. Its x is kept divided by s: then nothing is
+// multiplied, because RMSNorm(x) with epsilon ε is RMSNorm(x/s) with ε/s².
 #pragma once
 
 #include <optional>
@@ -28,6 +31,10 @@ struct DecoderLayer {
 // The norm `name`.weight of `size` values. Errors: of WeightLoader::Vector.
 [[nodiscard]] Result<RmsNorm> LoadNorm(const WeightLoader& load, const std::string& name,
                                        int64_t size, double eps);
+
+// The same of a norm that reads hidden states x, which are kept divided by config.scales.residual.
+[[nodiscard]] Result<RmsNorm> LoadStateNorm(const WeightLoader& load, const std::string& name,
+                                            const ModelConfig& config);
 
 // This rank's share of layer `layer`, which is model.layers.<layer>. Errors: of WeightLoader.
 [[nodiscard]] Result<DecoderLayer> LoadDecoderLayer(const WeightLoader& load,

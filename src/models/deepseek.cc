@@ -40,7 +40,7 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
     layers_.push_back(std::move(layer));
     if (threads && options.repacked) options.repacked(i + 1, config_.layers);
   }
-  LATTE_ASSIGN_OR_RETURN(final_norm_, LoadNorm(load, "model.norm", d, config_.norm_eps));
+  LATTE_RETURN_IF_ERROR(LoadFinalNorm(load));
   // An LM head in the file is used even if the config says that it is tied to the embedding.
   const bool own_head = load.Has("lm_head.weight");
   LATTE_ASSIGN_OR_RETURN(
@@ -57,6 +57,15 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
   }
   config_.mtp_layers = draft_layers();
   weight_bytes_ = bytes.total();
+  return {};
+}
+
+Status DeepseekModel::LoadFinalNorm(const WeightLoader& load) {
+  LATTE_ASSIGN_OR_RETURN(final_norm_, LoadStateNorm(load, "model.norm", config_));
+  if (config_.scales.head == 1.0) return {};
+  LATTE_ASSIGN_OR_RETURN(head_norm_weight_, load.FloatVector("model.norm.weight", config_.mla.d, {},
+                                                             config_.scales.head));
+  final_norm_.weight = head_norm_weight_;
   return {};
 }
 
@@ -90,7 +99,8 @@ void DeepseekModel::Forward(StepContext& step, const TensorView& h) const {
   const Workspace::Scope scope(*step.workspace);
   PlaceLists(step);
   const RopeAngles angles = Angles(step);
-  Embed(embedding_, h, step);
+  Embed(embedding_, h, step,
+        static_cast<float>(config_.scales.embedding / config_.scales.residual));
   for (const DecoderLayer& layer : layers_) latte::Forward(layer, angles, h, step);
 }
 

@@ -1,5 +1,5 @@
-// The model of DeepSeek V2, V2-Lite, V3, R1, V3.2, Kimi-K2, Moonlight, GLM, Youtu, A.X-K1 and
-// relatives. They differ only in data, which ModelConfig holds.
+// The model of DeepSeek V2, V2-Lite, V3, R1, V3.2, Kimi-K2, Moonlight, GLM, Youtu, A.X-K1, MiniCPM3
+// and relatives. They differ only in data, which ModelConfig holds.
 #pragma once
 
 #include <memory>
@@ -36,6 +36,7 @@ class DeepseekModel : public Model {
   DeepseekModel(const ModelConfig& config, Checkpoint checkpoint, const Device& device)
       : config_(config), checkpoint_(std::move(checkpoint)), weights_(device) {}
   [[nodiscard]] Status Bind(const ModelOptions& options);
+  [[nodiscard]] Status LoadFinalNorm(const WeightLoader& load);
   RopeAngles Angles(StepContext& step) const;
   void PlaceLists(StepContext& step) const;
   // The norm after which the input of a drafting layer is taken.
@@ -50,7 +51,8 @@ class DeepseekModel : public Model {
   TensorView embedding_;     // [vocab, D]
   std::vector<DecoderLayer> layers_;
   RmsNorm final_norm_;
-  Linear head_;  // [vocab, D]
+  Tensor head_norm_weight_;  // [D] f32, of final_norm_ if config_.scales.head is in it
+  Linear head_;              // [vocab, D]
   std::vector<MtpLayer> mtp_;
   std::string drafts_left_out_;
 };

@@ -197,12 +197,13 @@ Result<TensorView> WeightLoader::Vector(const std::string& name, int64_t size) c
 }
 
 Result<Tensor> WeightLoader::FloatVector(const std::string& name, int64_t size,
-                                         const WeightSlice& slice) const {
+                                         const WeightSlice& slice, double factor) const {
   LATTE_ASSIGN_OR_RETURN(const TensorView stored, FetchVector(name, size));
   const int64_t begin = slice.Begin(size);
   Tensor out(DType::kF32, {slice.End(size) - begin});
   for (int64_t i = 0; i < out.view().elements(); ++i)
-    out.Ptr<float>()[i] = LoadElement(stored.data, stored.dtype, begin + i);
+    out.Ptr<float>()[i] = static_cast<float>(
+        factor * static_cast<double>(LoadElement(stored.data, stored.dtype, begin + i)));
   Count(name, out.bytes());
   return weights_ == nullptr ? std::move(out) : weights_->PlaceOwned(std::move(out));
 }

@@ -74,9 +74,10 @@ class WeightLoader {
   // The vector `name` of `size` values, as stored. Errors: as Matrix.
   [[nodiscard]] Result<TensorView> Vector(const std::string& name, int64_t size) const;
 
-  // Rows of the vector `name` of `size` values, converted to f32. Errors: as Matrix.
+  // Rows of the vector `name` of `size` values, times `factor`, rounded to f32. Errors: as Matrix.
   [[nodiscard]] Result<Tensor> FloatVector(const std::string& name, int64_t size,
-                                           const WeightSlice& slice = {}) const;
+                                           const WeightSlice& slice = {},
+                                           double factor = 1.0) const;
 
   // A constant of the model where its weights lie.
   Tensor Constant(Tensor host) const {

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reference_config import value_width
 from relayout import LAYOUTS
 
 
@@ -278,6 +279,49 @@ FIXTURES |= {
     ),
 }
 
+# MiniCPM3 with a short original context: its long factors hold at every position, and cos and sin
+# have a factor. The factors of its state are far from 1, as in the published config.
+_MINICPM3 = {
+    "architectures": ["MiniCPM3ForCausalLM"],
+    "model_type": "minicpm3",
+    **_shape(233, 66, 84, 3, 3, 26, 28, 14, 12, 18),
+    "hidden_act": "silu",
+    "attention_bias": False,
+    "tie_word_embeddings": True,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "rms_norm_eps": 1e-5,
+    "max_position_embeddings": 4096,
+    "scale_emb": 5,
+    "scale_depth": 0.9,
+    "dim_model_base": 24,
+    "rope_scaling": {
+        "type": "longrope",
+        "long_factor": [1.06, 1.26, 2.09, 4.94, 10.48, 16.94],
+        "short_factor": [1.0, 1.05, 1.1, 1.25, 1.5, 2.0],
+        "original_max_position_embeddings": 64,
+    },
+}
+FIXTURES |= {
+    "minicpm3": Fixture(131, 150, "BF16", _MINICPM3),
+    # Its short factors, with all positions inside the original context; V is D/H, and not said. The
+    # epsilon shows whether the scale of residuals is in it, if states are kept without that scale.
+    "minicpm3_short": Fixture(
+        132,
+        150,
+        "F32",
+        {
+            **{k: v for k, v in _MINICPM3.items() if k != "v_head_dim"},
+            "rope_scaling": {
+                **_MINICPM3["rope_scaling"],
+                "original_max_position_embeddings": 4096,
+            },
+            "tie_word_embeddings": False,
+            "rms_norm_eps": 0.02,
+        },
+    ),
+}
+
 FIXTURES |= {
     # Two drafting layers, each with rows of its own.
     "v3_mtp2": Fixture(
@@ -433,7 +477,7 @@ def make_tensors(raw, rng, dtype):
     n, r, v, cq = (
         raw["qk_nope_head_dim"],
         raw["qk_rope_head_dim"],
-        raw["v_head_dim"],
+        value_width(raw),
         raw["q_lora_rank"],
     )
     vocab, layers = raw["vocab_size"], raw["num_hidden_layers"]
@@ -447,10 +491,11 @@ def make_tensors(raw, rng, dtype):
     def norm(name, size):
         out[name + ".weight"] = (dtype, rng.uniform(0.6, 1.4, size))
 
+    head_gain = 1.2 * d / raw.get("dim_model_base", d)  # MiniCPM divides the state before the head
+
     def embedding(name):
-        spread = (
-            1.2 / np.sqrt(d) if raw["tie_word_embeddings"] else 1.0
-        )  # tied: it is also the head
+        # tied: it is also the head
+        spread = head_gain / np.sqrt(d) if raw["tie_word_embeddings"] else 1.0
         out[name + ".weight"] = (dtype, rng.normal(0.0, spread, (vocab, d)))
 
     def attention(p):
@@ -522,7 +567,7 @@ def make_tensors(raw, rng, dtype):
         decoder_layer(f"model.layers.{i}.", sparse, owns_indexer(i))
     norm("model.norm", d)
     if not raw["tie_word_embeddings"]:
-        linear("lm_head", vocab, d, 1.2)
+        linear("lm_head", vocab, d, head_gain)
     for i in range(layers, layers + raw.get("num_nextn_predict_layers", 0)):
         p = f"model.layers.{i}."
         decoder_layer(p, True, owns_indexer(0))

@@ -62,6 +62,8 @@ def rope_frequencies(rope, dim):
     """f_j, one per rotated pair: [dim/2]. YaRN holds at every position, not only far ones."""
     j = np.arange(dim // 2)
     theta = float(rope["rope_theta"]) ** (-2.0 * j / dim)
+    if rope["rope_type"] == "longrope":
+        return theta / np.array(rope["long_factor" if rope["is_long"] else "short_factor"])
     if rope["rope_type"] != "yarn":
         return theta
     low, high = yarn_range(rope, dim)
@@ -73,6 +75,8 @@ def rope_frequencies(rope, dim):
 
 def rope_magnitude(rope):
     """The factor on cos and sin; 1 whenever mscale == mscale_all_dim, as in all published files."""
+    if rope["rope_type"] == "longrope":
+        return rope["attention_factor"]
     if rope["rope_type"] != "yarn":
         return 1.0
     if rope.get("attention_factor") is not None:
@@ -436,10 +440,10 @@ def decoder_layer(
             chosen[len(first_choice) :, : len(first_choice)] = first_choice
         if trace is not None:
             trace.cuts.append(margin)
-    x = x + mla(h, w, config, form, chunk, chosen)
+    x = x + config.residual_scale * mla(h, w, config, form, chunk, chosen)
     y = rms_norm(x, tensors[prefix + "post_attention_layernorm.weight"], config.eps)
     if not sparse:
-        return x + gated_mlp(y, tensors, prefix + "mlp."), chosen
+        return x + config.residual_scale * gated_mlp(y, tensors, prefix + "mlp."), chosen
     y = moe(y, tensors, prefix + "mlp.", config, trace)
     if config.post_mlp_norm:
         y = rms_norm(y, tensors[prefix + "post_mlp_layernorm.weight"], config.eps)
@@ -448,7 +452,7 @@ def decoder_layer(
 
 def hidden(tokens, tensors, config, form=attend_expanded, chunk=None, trace=None):
     """Token ids [T] -> hidden states [T, D] after the final norm."""
-    x = tensors["model.embed_tokens.weight"][np.asarray(tokens)]
+    x = config.embedding_scale * tensors["model.embed_tokens.weight"][np.asarray(tokens)]
     chosen = None
     for i in range(config.layers):
         prefix = f"model.layers.{i}."
@@ -463,7 +467,7 @@ def forward(tokens, tensors, config, form=attend_expanded, chunk=None, trace=Non
     `trace`, a Trace, collects what layers decide.
     """
     head = tensors.get("lm_head.weight", tensors["model.embed_tokens.weight"])  # absent: tied
-    return hidden(tokens, tensors, config, form, chunk, trace) @ head.T
+    return config.head_scale * hidden(tokens, tensors, config, form, chunk, trace) @ head.T
 
 
 def mtp_layer(k, g, following, tensors, config, trace=None, first_choice=None):

@@ -4,6 +4,7 @@ Hugging Face spelling is used only here; reference.py uses the symbols of docs/m
 """
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +44,35 @@ class Config:
     mtp_layers: int
     mtp_shares_keys: bool  # later drafts attend to the keys that the first one chose
     post_mlp_norm: bool  # A.X-K1: RMSNorm between the MoE output and the residual
+    embedding_scale: float = 1.0  # MiniCPM
+    residual_scale: float = 1.0  # of what attention and MLP add
+    head_scale: float = 1.0  # of the state before the LM head
     lora_norm_eps: float = 1e-6  # q_a and kv_a norms ignore rms_norm_eps in the published code
+
+
+def _long_rope(rope, longest):
+    """The choice of the list and the factor of cos and sin (LongRoPE, arXiv:2402.13753)."""
+    original = rope.setdefault("original_max_position_embeddings", longest)
+    rope["is_long"] = longest > original
+    extension = rope.get("factor") or longest / original
+    usual = math.sqrt(1.0 + math.log(extension) / math.log(original)) if extension > 1 else 1.0
+    rope.setdefault("attention_factor", usual)
+
+
+def _state_scales(raw):
+    """MiniCPM (arXiv:2404.06395 section 3): the factors of embedding, residuals and logits."""
+    if raw["model_type"] != "minicpm3":
+        return {}
+    return {
+        "embedding_scale": raw["scale_emb"],
+        "residual_scale": raw["scale_depth"] / math.sqrt(raw["num_hidden_layers"]),
+        "head_scale": raw["dim_model_base"] / raw["hidden_size"],
+    }
+
+
+def value_width(raw):
+    """MiniCPM3's configs leave it out."""
+    return raw.get("v_head_dim", raw["hidden_size"] // raw["num_attention_heads"])
 
 
 def parse_config(raw):
@@ -64,6 +93,9 @@ def parse_config(raw):
     if mistral4 and rope.get("attention_factor") == 1.0:
         rope["mscale_all_dim"] = 0.0  # vLLM: YaRN changes the frequencies only
 
+    if rope["rope_type"] == "longrope":
+        _long_rope(rope, raw["max_position_embeddings"])
+
     layers = raw["num_hidden_layers"]
     first_dense = get("first_k_dense_replace", 0 if v2 or mistral4 else 1 if glm or axk1 else 3)
     every = get("moe_layer_freq", 1)
@@ -80,10 +112,10 @@ def parse_config(raw):
         c=raw["kv_lora_rank"],
         n=raw["qk_nope_head_dim"],
         r=raw["qk_rope_head_dim"],
-        v=raw["v_head_dim"],
+        v=value_width(raw),
         eps=get("rms_norm_eps", 1e-6),
         rope=rope,
-        rope_interleave=get("rope_interleave", True),
+        rope_interleave=get("rope_interleave", raw["model_type"] != "minicpm3"),
         use_rope=not raw.get("mla_use_nope", False),
         moe_layers=tuple(has_experts and kind == "sparse" for kind in kinds),
         k=get("num_experts_per_tok", 8),
@@ -100,6 +132,7 @@ def parse_config(raw):
         mtp_layers=raw.get("num_nextn_predict_layers") or 0,
         mtp_shares_keys=get("index_share_for_mtp_iteration", False),
         post_mlp_norm=axk1,
+        **_state_scales(raw),
     )
 
 

@@ -1,6 +1,7 @@
 #include "src/checkpoint/config/model_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -50,7 +51,10 @@ Status CheckIsMla(const Json& config) {
       config.path(), use_mla ? "" : " and use_mla not false", use_mla ? "none" : "use_mla: false"));
 }
 
-Result<MlaDims> ParseMla(const ConfigReader& in, const MlaDims& defaults, bool rotate) {
+bool HasScales(const ClassDefaults& family) { return family.scales.embedding > 0; }
+
+Result<MlaDims> ParseMla(const ConfigReader& in, const ClassDefaults& family) {
+  const MlaDims& defaults = family.mla;
   MlaDims mla;
   LATTE_ASSIGN_OR_RETURN(mla.d, in.Int("hidden_size", kHidden));
   LATTE_ASSIGN_OR_RETURN(mla.h, in.Int("num_attention_heads", kHeads));
@@ -58,11 +62,30 @@ Result<MlaDims> ParseMla(const ConfigReader& in, const MlaDims& defaults, bool r
   LATTE_ASSIGN_OR_RETURN(mla.c, in.Int("kv_lora_rank", kHidden));
   LATTE_ASSIGN_OR_RETURN(mla.n, in.IntOrDefault("qk_nope_head_dim", kHeadWidth, defaults.n));
   LATTE_ASSIGN_OR_RETURN(mla.r, in.IntOrDefault("qk_rope_head_dim", kHeadWidth, defaults.r));
-  LATTE_ASSIGN_OR_RETURN(mla.v, in.IntOrDefault("v_head_dim", kHeadWidth, defaults.v));
+  const int64_t v = HasScales(family) ? mla.d / mla.h : defaults.v;  // as MiniCPM's class
+  LATTE_ASSIGN_OR_RETURN(mla.v, in.IntOrDefault("v_head_dim", kHeadWidth, v));
   LATTE_ASSIGN_OR_RETURN(mla.bias, in.BoolOr("attention_bias", false));
-  if (rotate && mla.r % 2 != 0)
-    return in.Bad("qk_rope_head_dim", "an even number", fmt::format("{}", mla.r));
   return mla;
+}
+
+// The constants of MiniCPM's classes. null stands for no scaling.
+Result<StateScales> ParseScales(const ConfigReader& in, const ClassDefaults& family, int64_t layers,
+                                int64_t d) {
+  StateScales scales;
+  if (!HasScales(family)) return scales;
+  LATTE_ASSIGN_OR_RETURN(scales.embedding,
+                         in.NumberOr("scale_emb", kScale, family.scales.embedding));
+  if (!in.IsNull("scale_depth")) {
+    LATTE_ASSIGN_OR_RETURN(const double depth,
+                           in.NumberOr("scale_depth", kScale, family.scales.depth));
+    scales.residual = depth / std::sqrt(static_cast<double>(layers));
+  }
+  if (!in.IsNull("dim_model_base")) {
+    LATTE_ASSIGN_OR_RETURN(const int64_t width,
+                           in.IntOr("dim_model_base", kHidden, family.scales.base_width));
+    scales.head = static_cast<double>(width) / static_cast<double>(d);
+  }
+  return scales;
 }
 
 Status ParseRouter(const ConfigReader& in, const MoeDims& defaults, MoeDims& moe) {
@@ -228,9 +251,10 @@ Status CheckNoOtherParts(const Json& config) {
 Status ParseParts(const Json& json, const ClassDefaults& defaults, ModelConfig& config) {
   const ConfigReader in(json);
   LATTE_ASSIGN_OR_RETURN(config.quant, ParseQuantConfig(json));
-  LATTE_ASSIGN_OR_RETURN(config.rope, ParseRope(json));
+  LATTE_ASSIGN_OR_RETURN(config.mla, ParseMla(in, defaults));
+  LATTE_ASSIGN_OR_RETURN(config.rope, ParseRope(json, defaults, config.mla.r));
   if (defaults.query_temperature) LATTE_RETURN_IF_ERROR(ParseMistralRope(json, config.rope));
-  LATTE_ASSIGN_OR_RETURN(config.mla, ParseMla(in, defaults.mla, config.rope.rotate));
+  LATTE_ASSIGN_OR_RETURN(config.scales, ParseScales(in, defaults, config.layers, config.mla.d));
   LATTE_ASSIGN_OR_RETURN(config.indexer, ParseIndexer(in, defaults, config.mla));
   if (config.indexer.heads > 0) {
     LATTE_ASSIGN_OR_RETURN(config.indexed_layers, ParseIndexedLayers(in, config.layers));

@@ -85,9 +85,20 @@ struct RopeConfig {
   double mscale_all_dim = 0.0;
   bool truncate = true;           // floor/ceil of the correction range
   double attention_factor = 0.0;  // > 0: replaces the factor of cos and sin
+  // [R/2] LongRoPE (arXiv 2402.13753): the frequency of pair j is divided by number j. Empty: no
+  // LongRoPE.
+  std::vector<double> pair_factors;
   // > 0: a query at position p is multiplied by its temperature, 1 + query_beta·ln(1 +
   // ⌊p/original_max⌋). Llama 4 and Mistral 4 sharpen attention over long contexts that way.
   double query_beta = 0.0;
+};
+
+// Constants of MiniCPM (arXiv 2404.06395 §3), which multiply hidden states: h = embedding·E[token];
+// h += residual·f(RMSNorm(h)) for attention and FFN; logits = W_head·(head·RMSNorm(h)).
+struct StateScales {
+  double embedding = 1.0;  // scale_emb
+  double residual = 1.0;   // scale_depth/√L
+  double head = 1.0;       // dim_model_base/D
 };
 
 struct ModelConfig {
@@ -113,6 +124,7 @@ struct ModelConfig {
   MoeDims moe;
   std::vector<bool> moe_layers;  // [L] from mlp_layer_types; empty: by first_dense and freq
   RopeConfig rope;
+  StateScales scales;
   QuantConfig quant;
   std::vector<std::string> assumed;  // sentences: what the file does not say and is taken instead
 

@@ -318,7 +318,6 @@ TEST(ModelConfigRefusals, C12_OtherArchitecturesByNameWithTheReason) {
       {"deepseek_v3", "DeepseekV32ForCausalLM", "no supported model"},
       {"deepseek_v32", "DeepseekV3ForCausalLM", "no supported model"},
       {"mistral", "MistralForCausalLM", "it is not MLA"},
-      {"minicpm3", "MiniCPM3ForCausalLM", "longrope"},
       {"hy_v4", nullptr, "output gates"},
       {"axk2", "AXK2ForCausalLM", "gated norms"},
       {"longcat_flash", "LongcatFlashForCausalLM", "two attention blocks"},

@@ -103,6 +103,15 @@ constexpr ClassDefaults kMistral4 = {
     .query_temperature = true,
 };
 
+constexpr ClassDefaults kMiniCpm3 = {
+    .mla = {.cq = 768, .n = 64, .r = 32},  // V is D/H
+    .norm_eps = 1e-5,
+    .tied_embeddings = true,
+    .rope_interleaved = false,
+    .long_rope = true,
+    .scales = {.embedding = 12, .depth = 1.4, .base_width = 256},
+};
+
 constexpr std::string_view kHybrid = "it mixes MLA with linear-attention layers";
 constexpr std::string_view kNotMla = "it is not MLA";
 
@@ -116,6 +125,7 @@ constexpr ModelFamily kFamilies[] = {
     {"youtu", "YoutuForCausalLM", &kYoutu, ""},
     {"axk1", "AXK1ForCausalLM", &kAxk1, ""},
     {"mistral4", "Mistral4ForCausalLM", &kMistral4, ""},
+    {"minicpm3", "MiniCPM3ForCausalLM", &kMiniCpm3, ""},
 
     {"kimi_k25", "KimiK25ForConditionalGeneration", nullptr, ""},
     {"kimi_vl", "KimiVLForConditionalGeneration", nullptr, ""},
@@ -129,7 +139,6 @@ constexpr ModelFamily kFamilies[] = {
      "it has two attention blocks per layer and identity experts"},
     {"longcat_flash_ngram", "", nullptr,
      "it has two attention blocks per layer and n-gram embeddings"},
-    {"minicpm3", "MiniCPM3ForCausalLM", nullptr, "its longrope and scaled residuals are not built"},
     {"pangu_ultra_moe", "PanguUltraMoEForCausalLM", nullptr,
      "its sandwich norms are not supported"},
     {"plm", "PLMForCausalLM", nullptr, "its MLP without a gate is not supported"},

@@ -20,6 +20,14 @@ struct ClassDefaults {
   double norm_eps = 1e-6;
   bool tied_embeddings = false;
   bool query_temperature = false;  // the rope keys follow Mistral's rules
+  bool rope_interleaved = true;
+  bool long_rope = false;  // rope_type longrope is allowed
+  // The constants of MiniCPM's class, which scale hidden states; embedding 0: the family has none.
+  struct {
+    double embedding = 0;
+    double depth = 0;
+    int64_t base_width = 0;
+  } scales;
 };
 
 struct ModelFamily {

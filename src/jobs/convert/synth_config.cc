@@ -31,6 +31,8 @@ struct ShapeRow {
   int64_t bos, eos;  // -1: none
   int64_t mtp = 0;   // multi-token-prediction layers, unless the spec says otherwise
   IndexerDims indexer = {};
+  int64_t c = 512, r = 64;
+  bool tied = false;
 };
 
 constexpr ShapeRow kV2Lite = {
@@ -241,7 +243,38 @@ constexpr ShapeRow kGlm47Flash = {
     .eos = 154820,
 };
 
-constexpr std::array kShapes = {kV2Lite, kV2, kV3, V32(), V3Attn(), V3Lite(), kKimiK2, kGlm47Flash};
+constexpr ShapeRow kMiniCpm3 = {
+    .name = "minicpm3",
+    .architecture = "MiniCPM3ForCausalLM",
+    .model_type = "minicpm3",
+    .layers = 62,
+    .d = 2560,
+    .h = 40,
+    .cq = 768,
+    .n = 64,
+    .v = 64,
+    .dense_width = 6400,
+    .vocab = 73448,
+    .max_position = 32768,
+    .eps = 1e-5,
+    .experts = 0,
+    .theta = 1e4,
+    .bos = 1,
+    .eos = 2,
+    .c = 256,
+    .r = 32,
+    .tied = true,
+};
+
+// Of MiniCPM3: its long_factor and its short_factor, which are equal.
+constexpr std::array kMiniCpm3Factors = {
+    1.0591234137867171, 1.1241891283591912, 1.2596935748670968, 1.5380380402321725,
+    2.093982484148734,  3.1446935121267696, 4.937952647693647,  7.524541999994549,
+    10.475458000005451, 13.062047352306353, 14.85530648787323,  15.906017515851266,
+    16.461961959767827, 16.740306425132907, 16.87581087164081,  16.940876586213285};
+
+constexpr std::array kShapes = {kV2Lite,  kV2,     kV3,         V32(),    V3Attn(),
+                                V3Lite(), kKimiK2, kGlm47Flash, kMiniCpm3};
 
 Result<const ShapeRow*> FindShape(const std::string& name) {
   for (const ShapeRow& row : kShapes)
@@ -256,6 +289,11 @@ JsonOut TokenId(int64_t id, int64_t vocab) {
 }
 
 JsonOut RopeScaling(const ShapeRow& row) {
+  if (row.model_type == kMiniCpm3.model_type)
+    return {{"type", "longrope"},
+            {"long_factor", kMiniCpm3Factors},
+            {"short_factor", kMiniCpm3Factors},
+            {"original_max_position_embeddings", row.max_position}};
   if (row.yarn_factor == 0) return nullptr;
   return {{"type", "yarn"},
           {"factor", row.yarn_factor},
@@ -269,34 +307,35 @@ JsonOut RopeScaling(const ShapeRow& row) {
 JsonOut MakeConfig(const ShapeRow& row, const SynthSpec& spec) {
   const int64_t layers = spec.layers.value_or(row.layers);
   const int64_t vocab = spec.vocab.value_or(row.vocab);
-  JsonOut config = {
-      {"architectures", {row.architecture}},
-      {"model_type", row.model_type},
-      {"torch_dtype", spec.format.f32() ? "float32" : "bfloat16"},
-      {"vocab_size", vocab},
-      {"hidden_size", row.d},
-      {"intermediate_size", row.dense_width},
-      {"moe_intermediate_size", row.expert_width},
-      {"num_hidden_layers", layers},
-      {"num_nextn_predict_layers", spec.mtp.value_or(row.mtp)},
-      {"num_attention_heads", row.h},
-      {"num_key_value_heads", row.h},
-      {"q_lora_rank", row.cq > 0 ? JsonOut(row.cq) : JsonOut(nullptr)},
-      {"kv_lora_rank", 512},
-      {"qk_nope_head_dim", row.n},
-      {"qk_rope_head_dim", 64},
-      {"v_head_dim", row.v},
-      {"n_routed_experts", spec.experts.value_or(row.experts)},
-      {"n_shared_experts", row.shared},
-      {"num_experts_per_tok", row.chosen},
-      {"n_group", row.groups},
-      {"topk_group", row.groups_kept},
-      {"topk_method", row.topk_method},
-      {"scoring_func", row.scoring},
-      {"norm_topk_prob", row.normalize},
-      {"routed_scaling_factor", row.scale},
-      {"first_k_dense_replace", std::min(spec.dense.value_or(row.first_dense), layers)},
-      {"moe_layer_freq", 1}};
+  JsonOut config = {{"architectures", {row.architecture}},
+                    {"model_type", row.model_type},
+                    {"torch_dtype", spec.format.f32() ? "float32" : "bfloat16"},
+                    {"vocab_size", vocab},
+                    {"hidden_size", row.d},
+                    {"intermediate_size", row.dense_width},
+                    {"num_hidden_layers", layers},
+                    {"num_nextn_predict_layers", spec.mtp.value_or(row.mtp)},
+                    {"num_attention_heads", row.h},
+                    {"num_key_value_heads", row.h},
+                    {"q_lora_rank", row.cq > 0 ? JsonOut(row.cq) : JsonOut(nullptr)},
+                    {"kv_lora_rank", row.c},
+                    {"qk_nope_head_dim", row.n},
+                    {"qk_rope_head_dim", row.r},
+                    {"v_head_dim", row.v}};
+  if (row.experts > 0)
+    config.update(
+        {{"moe_intermediate_size", row.expert_width},
+         {"n_routed_experts", spec.experts.value_or(row.experts)},
+         {"n_shared_experts", row.shared},
+         {"num_experts_per_tok", row.chosen},
+         {"n_group", row.groups},
+         {"topk_group", row.groups_kept},
+         {"topk_method", row.topk_method},
+         {"scoring_func", row.scoring},
+         {"norm_topk_prob", row.normalize},
+         {"routed_scaling_factor", row.scale},
+         {"first_k_dense_replace", std::min(spec.dense.value_or(row.first_dense), layers)},
+         {"moe_layer_freq", 1}});
   config.update({{"hidden_act", "silu"},
                  {"max_position_embeddings", row.max_position},
                  {"rope_theta", row.theta},
@@ -304,13 +343,15 @@ JsonOut MakeConfig(const ShapeRow& row, const SynthSpec& spec) {
                  {"rms_norm_eps", row.eps},
                  {"initializer_range", 0.02},
                  {"attention_bias", false},
-                 {"tie_word_embeddings", false},
+                 {"tie_word_embeddings", row.tied},
                  {"bos_token_id", TokenId(row.bos, vocab)},
                  {"eos_token_id", TokenId(row.eos, vocab)}});
   if (row.indexer.heads > 0)
     config.update({{"index_n_heads", row.indexer.heads},
                    {"index_head_dim", row.indexer.width},
                    {"index_topk", row.indexer.topk}});
+  if (row.model_type == kMiniCpm3.model_type)
+    config.update({{"scale_emb", 12}, {"scale_depth", 1.4}, {"dim_model_base", 256}});
   return config;
 }
 

@@ -60,8 +60,9 @@ TEST_F(SynthTest, V3AttnHasTheAttentionOfV3) {
 
 TEST_F(SynthTest, ShapesAreThoseOfThePublishedConfigs) {
   const std::pair<const char*, const char*> kFiles[] = {
-      {"v2-lite", "v2_lite"}, {"v2", "v2"},           {"v3", "v3"},
-      {"v3.2", "v3_2"},       {"kimi-k2", "kimi_k2"}, {"glm-4.7-flash", "glm_4_7_flash"}};
+      {"v2-lite", "v2_lite"},  {"v2", "v2"},           {"v3", "v3"},
+      {"v3.2", "v3_2"},        {"kimi-k2", "kimi_k2"}, {"glm-4.7-flash", "glm_4_7_flash"},
+      {"minicpm3", "minicpm3"}};
   // v3-attn and v3-lite are not published models.
   ASSERT_EQ(std::size(kFiles) + 2, SynthShapes().size());
   for (const auto& [shape, file] : kFiles) {
@@ -89,6 +90,11 @@ TEST_F(SynthTest, ShapesAreThoseOfThePublishedConfigs) {
     EXPECT_EQ(made.indexer.topk, real.indexer.topk) << shape;
     EXPECT_EQ(made.indexer.interleaved, real.indexer.interleaved) << shape;
     EXPECT_EQ(made.mtp_layers, 0) << shape;
+    EXPECT_EQ(made.tied_embeddings, real.tied_embeddings) << shape;
+    EXPECT_EQ(made.rope.pair_factors, real.rope.pair_factors) << shape;
+    EXPECT_EQ(made.scales.embedding, real.scales.embedding) << shape;
+    EXPECT_EQ(made.scales.residual, real.scales.residual) << shape;
+    EXPECT_EQ(made.scales.head, real.scales.head) << shape;
   }
 }
 

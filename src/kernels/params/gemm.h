@@ -315,7 +315,7 @@ struct AddRmsNormOp {
 };
 
 // y[i,:] = x[ids[i],:]: as it is (tokens of an expert), or widened to f32 (embedding), from blocks with
-// the bits of LoadElement.
+// the bits of LoadElement, then multiplied by `scale` in f32.
 struct GatherOp {
   static constexpr std::string_view kName = "gather";
   struct Params {
@@ -323,6 +323,7 @@ struct GatherOp {
                    // contiguous, any alignment
     std::span<const int32_t> ids;  // [M], each in [0, V)
     TensorView y;  // [M, D] of x's type, or f32 unless x is i8; of blocks f32; written, contiguous
+    float scale = 1;  // 1 unless y is f32
   };
   struct Shape {
     int64_t m, d;

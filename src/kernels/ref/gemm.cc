@@ -225,12 +225,12 @@ void Gather(const GatherOp::Params& p, const Exec& exec) {
   const int64_t d_count = p.y.shape[1];
   exec.threads->ParallelFor(p.y.shape[0], [&](int64_t m) {
     const std::byte* x = p.x.RowBytes(p.ids[static_cast<size_t>(m)]);
-    if (p.y.dtype == p.x.dtype) {
+    if (p.y.dtype == p.x.dtype && p.scale == 1) {
       std::memcpy(p.y.RowBytes(m), x, static_cast<size_t>(d_count * SizeOf(p.x.dtype)));
       return;
     }
     float* y = p.y.Row<float>(m);
-    for (int64_t d = 0; d < d_count; ++d) y[d] = LoadElement(x, p.x.dtype, d);
+    for (int64_t d = 0; d < d_count; ++d) y[d] = LoadElement(x, p.x.dtype, d) * p.scale;
   });
 }
 

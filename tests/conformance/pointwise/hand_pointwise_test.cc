@@ -355,6 +355,11 @@ TEST(Hand, AddAndGather) {
     Floats y(6);
     RunRow(row, {TensorView(table.data(), DType::kBF16, {2, 2}), ids, View(y, {3, 2})});
     EXPECT_EQ(y, (Floats{-1, 0, 1, 2, -1, 0}));
+    RunRow(row, {TensorView(table.data(), DType::kBF16, {2, 2}), ids, View(y, {3, 2}), 1.5f});
+    EXPECT_EQ(y, (Floats{-1.5f, 0, 1.5f, 3, -1.5f, 0}));
+    Floats same = {1, 2}, scaled(2);
+    RunRow(row, {View(same, {1, 2}), std::vector<int32_t>{0}, View(scaled, {1, 2}), -0.5f});
+    EXPECT_EQ(scaled, (Floats{-0.5f, -1}));
     std::vector<uint16_t> copied(6);
     RunRow(row, {TensorView(table.data(), DType::kBF16, {2, 2}), ids,
                  TensorView(copied.data(), DType::kBF16, {3, 2})});

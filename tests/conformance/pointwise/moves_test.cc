@@ -108,6 +108,7 @@ TEST(MovesConformance, Gather) {
         std::vector<int32_t> ids(static_cast<size_t>(rows));
         for (int32_t& id : ids) id = static_cast<int32_t>(rng() % 9);
         ExpectBytesOfReference<GatherOp>({x, ids, y}, {&y});
+        if (to == DType::kF32) ExpectBytesOfReference<GatherOp>({x, ids, y, 67.49f}, {&y});
         if (HasFatalFailure()) return;
       }
 }
@@ -125,6 +126,7 @@ TEST(MovesConformance, GatherOfBlocks) {
           std::vector<int32_t> ids(static_cast<size_t>(rows));
           for (int32_t& id : ids) id = static_cast<int32_t>(rng() % 9);
           ExpectBytesOfReference<GatherOp>({x, ids, y}, {&y});
+          ExpectBytesOfReference<GatherOp>({x, ids, y, 67.49f}, {&y});
           if (HasFatalFailure()) return;
         }
 }

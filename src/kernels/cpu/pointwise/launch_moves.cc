@@ -115,6 +115,9 @@ void Gather(const Target& target, const GatherOp::Params& p, const Exec& exec) {
         DecoderOf(s.x)(x, s.d / ValuesPerElement(s.x), p.y.Row<float>(m));
       else
         target.widen(x, s.x, s.d, p.y.Row<float>(m));
+      if (p.scale == 1) continue;
+      float* const y = p.y.Row<float>(m);
+      for (int64_t d = 0; d < s.d; ++d) y[d] *= p.scale;
     }
   });
 }
