@@ -117,6 +117,8 @@ class SetAside {
     for (const char* end : {".rotary_emb.inv_freq", "_proj.activation_scale",
                             "_proj_with_mqa.activation_scale", "_proj_activation_scale"})
       if (name.ends_with(end)) return true;
+    // GGUF files have the factors of LongRoPE as tensors, which are read with the config.
+    if (!config_.rope.pair_factors.empty() && name.starts_with("rope_factors_")) return true;
     constexpr std::string_view kPrefix = "model.layers.", kIndexer = ".self_attn.indexer.";
     if (!name.starts_with(kPrefix)) return false;
     const std::string_view rest = name.substr(kPrefix.size());

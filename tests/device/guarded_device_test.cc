@@ -130,10 +130,10 @@ TEST_P(OnDevice, LogitsHaveTheBytesOfTheHost) {
 INSTANTIATE_TEST_SUITE_P(Models, OnDevice,
                          testing::Values("models/tiny", "tests/goldens/v2_group",
                                          "tests/goldens/v32", "tests/goldens/glm52",
-                                         "tests/goldens/mistral4", "tests/goldens/fp8",
-                                         "tests/goldens/int8", "tests/goldens/pack4_zeros",
-                                         "tests/goldens/pack8", "tests/goldens/awq",
-                                         "tests/goldens/gptq"),
+                                         "tests/goldens/mistral4", "tests/goldens/minicpm3",
+                                         "tests/goldens/fp8", "tests/goldens/int8",
+                                         "tests/goldens/pack4_zeros", "tests/goldens/pack8",
+                                         "tests/goldens/awq", "tests/goldens/gptq"),
                          testing_support::LastPartOfPath);
 
 // Requests that share prefixes, fork, preempt each other, and are found on disk.

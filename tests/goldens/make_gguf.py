@@ -2,7 +2,8 @@
 
 Usage: make_gguf.py NAME OUT, NAME one of gguf_v2 (attn_kv_b, types of 32 values, without the keys that files of 2024
 lack), gguf_v3 (attn_k_b and attn_v_b, types of 256 values, in parts), gguf_v32 (an indexer and a drafting layer),
-gguf_glm52 (layers that share keys, whose indexers are in the file all the same), gguf_mistral4. Random weights from a
+gguf_glm52 (layers that share keys, whose indexers are in the file all the same), gguf_mistral4, gguf_minicpm3 (factors of
+LongRoPE as tensors, constants of the published model). Random weights from a
 fixed seed. Needs numpy and `gguf` 0.19.0, which quantises and dequantises them and writes the file; the fp64 reference
 computes the golden logits from the dequantised values.
 """
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fixtures import _GLM_DSA, _MISTRAL4, _V2, _V3, _V32, _experts, _shape, _yarn, make_tensors
+from fixtures import _GLM_DSA, _MINICPM3, _MISTRAL4, _V2, _V3, _V32, _experts, _shape, _yarn, make_tensors
 from make_goldens import DRAFT_ROWS, choose_tokens, draft_logits, greedy_drafts
 from reference_config import parse_config
 
@@ -37,6 +38,12 @@ FILES = {
                    ["--types", "Q8_0,Q5_1,Q4_0", "--drafts"]),
     "gguf_mistral4": ({**_MISTRAL4, **_shape(227, 64, 96, 3, 3, 64, 32, 32, 32, 32), **_experts(8, 32, 3, 1, 1.0)},
                       ["--types", "Q8_0,Q5_0,Q4_0"]),
+    "gguf_minicpm3": ({**_MINICPM3, **_shape(227, 96, 96, 3, 3, 64, 32, 32, 16, 32), "scale_emb": 12, "scale_depth": 1.4,
+                       "dim_model_base": 256, "rope_scaling": {
+                           "type": "longrope", "long_factor": [1.0, 1.25, 2.0, 3.5, 5.0, 9.0, 13.0, 16.0],
+                           "short_factor": [1.0, 1.0625, 1.125, 1.25, 1.5, 2.0, 3.0, 4.0],
+                           "original_max_position_embeddings": 4096}},
+                      ["--types", "Q8_0,Q4_0", "--kv-b", "kv_b"]),
 }
 SEEDS = {"gguf_v32": 505, "gguf_glm52": 505}
 

@@ -33,7 +33,8 @@ LAYER = {
     "mlp.shared_experts.down_proj": "ffn_down_shexp", "eh_proj": "nextn.eh_proj", "enorm": "nextn.enorm",
     "hnorm": "nextn.hnorm", "shared_head.norm": "nextn.shared_head_norm", "shared_head.head": "nextn.shared_head_head",
     "embed_tokens": "nextn.embed_tokens"}
-ARCHITECTURES = {"deepseek_v32": "deepseek32", "glm_moe_dsa": "glm-dsa", "mistral4": "mistral4"}  # others: deepseek2
+ARCHITECTURES = {"deepseek_v32": "deepseek32", "glm_moe_dsa": "glm-dsa", "mistral4": "mistral4",
+                 "minicpm3": "minicpm3"}  # others: deepseek2
 MODEL = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 
 
@@ -149,6 +150,10 @@ class Maker:
             else:
                 self.twin[name] = self.store(f"blk.{layer}.{LAYER[inner]}.{end}", values, plain=inner == "mlp.gate")
 
+        for kind in ("long", "short"):
+            if (factors := (self.config.get("rope_scaling") or {}).get(f"{kind}_factor")):
+                self.store(f"rope_factors_{kind}.weight", np.array(factors, np.float32))
+
     def layers(self):
         c = self.config
         return c["num_hidden_layers"] + (c.get("num_nextn_predict_layers", 0) if self.args.drafts else 0)
@@ -181,11 +186,14 @@ class Maker:
         split = self.args.kv_b == "split"
         out.add_uint32(f"{arch}.attention.head_count_kv", 1 if split else c["num_attention_heads"])
         out.add_uint32(f"{arch}.attention.key_length", c["kv_lora_rank"] + r if split else n + r)
-        out.add_uint32(f"{arch}.attention.value_length", c["kv_lora_rank"] if split else v)
+        if arch != "minicpm3":
+            out.add_uint32(f"{arch}.attention.value_length", c["kv_lora_rank"] if split else v)
         if split:
             out.add_uint32(f"{arch}.attention.key_length_mla", n + r)
             out.add_uint32(f"{arch}.attention.value_length_mla", v)
         out.add_float32(f"{arch}.attention.layer_norm_rms_epsilon", c["rms_norm_eps"])
+        if arch == "minicpm3":  # constants of the model are not in the file
+            return
         rope = c.get("rope_parameters") or {**(c.get("rope_scaling") or {}), "rope_theta": c["rope_theta"]}
         out.add_float32(f"{arch}.rope.freq_base", rope["rope_theta"])
         if c.get("n_routed_experts"):
@@ -206,15 +214,20 @@ class Maker:
 
     def tokenizer(self, path):
         file = json.loads(path.read_text())
-        tokens = {id: (text, 1) for text, id in file["model"]["vocab"].items()}
+        pieces = file["model"].get("byte_fallback", False)  # SentencePiece's kind
+        tokens = {id: (text, 6 if pieces and text.startswith("<0x") and len(text) == 6 else 1)
+                  for text, id in file["model"]["vocab"].items()}
         tokens |= {t["id"]: (t["content"], 3 if t["special"] else 4) for t in file["added_tokens"]}
         listed = [tokens.get(i, (f"[PAD{i}]", 5)) for i in range(self.config["vocab_size"])]
-        self.out.add_tokenizer_model("gpt2")
-        self.out.add_tokenizer_pre(self.args.pre)
+        self.out.add_tokenizer_model("llama" if pieces else "gpt2")
+        self.out.add_tokenizer_pre("default" if pieces else self.args.pre)
         self.out.add_token_list([text for text, _ in listed])
         self.out.add_token_types([kind for _, kind in listed])
         merges = [m if isinstance(m, str) else " ".join(m) for m in file["model"]["merges"]]
-        if merges:
+        if pieces:  # what is made first has the highest score
+            ranks = {merge.replace(" ", ""): rank for rank, merge in reversed(list(enumerate(merges)))}
+            self.out.add_token_scores([-float(ranks.get(text, len(merges))) for text, _ in listed])
+        elif merges:
             self.out.add_token_merges(merges)
         for key, add in (("bos_token_id", self.out.add_bos_token_id), ("eos_token_id", self.out.add_eos_token_id)):
             if isinstance(self.config.get(key), int):

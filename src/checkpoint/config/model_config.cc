@@ -394,7 +394,8 @@ Result<ModelConfig> LoadModelConfigAlone(const std::string& dir) {
   const bool is_file = IsFile(dir);
   if (is_file && dir.ends_with(".gguf")) {
     LATTE_ASSIGN_OR_RETURN(const GgufFiles files, GgufFiles::Open(dir));
-    return ParseGgufConfig(files.metadata(), files.tensors());
+    return ParseGgufConfig(files.metadata(), files.tensors(),
+                           [&](const StoredTensor& tensor) { return files.Bytes(tensor); });
   }
   const std::string path = is_file ? dir : dir + "/config.json";
   Result<std::string> text = ReadFile(path, kMaxConfigBytes);

@@ -227,6 +227,22 @@ Result<std::optional<std::vector<int64_t>>> GgufMetadata::Ints(std::string_view 
   return out;
 }
 
+Result<std::optional<std::vector<float>>> GgufMetadata::Floats(std::string_view key) const {
+  const GgufValue* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_array || value->type != GgufValueType::kF32)
+    return WrongType(key, "an array of f32", *value);
+  std::vector<float> out;
+  for (int64_t i = 0; i < value->count; ++i) {
+    out.push_back(LoadValue<float>(*value, i));
+    if (!std::isfinite(out.back()))
+      return Corrupt(
+          fmt::format("{}: metadata key '{}': expected finite numbers, found {} as number {}",
+                      path_, Printable(key), out.back(), i));
+  }
+  return out;
+}
+
 Result<std::optional<std::vector<bool>>> GgufMetadata::Bools(std::string_view key) const {
   const GgufValue* value = Find(key);
   if (value == nullptr) return std::nullopt;

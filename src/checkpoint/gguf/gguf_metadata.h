@@ -64,6 +64,8 @@ class GgufMetadata {
 
   // Arrays.
   [[nodiscard]] Result<std::optional<std::vector<int64_t>>> Ints(std::string_view key) const;
+  // Of f32, finite.
+  [[nodiscard]] Result<std::optional<std::vector<float>>> Floats(std::string_view key) const;
   [[nodiscard]] Result<std::optional<std::vector<bool>>> Bools(std::string_view key) const;
   [[nodiscard]] Result<std::optional<std::vector<std::string_view>>> Strings(
       std::string_view key) const;

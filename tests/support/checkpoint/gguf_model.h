@@ -24,6 +24,7 @@ inline Json PublishedConfig(const std::string& name) {
 struct GgufModel {
   std::map<std::string, std::string> entries;  // key → entry
   std::vector<std::string> tensors = {"token_embd.weight", "output.weight"};
+  std::map<std::string, float> values;  // tensor → each of its values; 0 where it is not listed
 
   void U32(const std::string& key, int64_t value) {
     entries[key] = GgufU32Entry(key, static_cast<uint32_t>(value));
@@ -43,7 +44,9 @@ struct GgufModel {
     for (const auto& [key, entry] : entries) image.entries.push_back(entry);
     for (const std::string& name : tensors)
       image.tensors.push_back(GgufTensorInfo(name, {8}, 0, 32 * image.tensors.size()));
-    image.data = std::string(32 * image.tensors.size(), '\0');
+    for (const std::string& name : tensors)
+      for (int i = 0; i < 8; ++i)
+        image.data += GgufNumber(values.contains(name) ? values.at(name) : 0);
     return image.Bytes();
   }
 };
@@ -52,7 +55,7 @@ inline std::string GgufArchitectureOf(const Json& config) {
   const std::string type = config.GetStringOr("model_type", "").value();
   if (type == "deepseek_v32") return "deepseek32";
   if (type == "glm_moe_dsa") return "glm-dsa";
-  return type == "mistral4" ? type : "deepseek2";
+  return type == "mistral4" || type == "minicpm3" ? type : "deepseek2";
 }
 
 // The metadata that llama.cpp's converter writes for a config.json: heads as the keys with _mla, and

@@ -25,6 +25,7 @@ struct GgufVocabularyArrays {
   std::vector<std::string> tokens;
   std::vector<int32_t> types;
   std::vector<std::string> merges;
+  std::vector<float> scores;  // of SentencePiece; then there are no merges
   std::string model = "gpt2";
   std::string pre = "deepseek-v3";
   int64_t bos = -1, eos = -1;  // -1: not in the file
@@ -52,7 +53,13 @@ struct GgufVocabularyArrays {
     };
     array("tokenizer.ggml.tokens", kGgufText, tokens.size(), Elements(tokens));
     array("tokenizer.ggml.token_type", kGgufI32, types.size(), numbers);
-    array("tokenizer.ggml.merges", kGgufText, merges.size(), Elements(merges));
+    if (scores.empty()) {
+      array("tokenizer.ggml.merges", kGgufText, merges.size(), Elements(merges));
+    } else {
+      std::string values;
+      for (const float score : scores) values += GgufNumber(score);
+      array("tokenizer.ggml.scores", kGgufF32, scores.size(), values);
+    }
     if (bos >= 0) m.U32("tokenizer.ggml.bos_token_id", bos);
     if (eos >= 0) m.U32("tokenizer.ggml.eos_token_id", eos);
     return m;
@@ -73,6 +80,24 @@ inline GgufVocabularyArrays SmallGgufVocabulary() {
   out.merges = {"a b"};
   out.bos = 257;
   out.eos = 258;
+  return out;
+}
+
+// <unk>, <s>, </s>, the 256 bytes from id 3, and from 259 on "▁", "a", "b", "▁a", "ab"; then <user> (264).
+inline GgufVocabularyArrays SmallSentencePiece() {
+  GgufVocabularyArrays out;
+  out.model = "llama";
+  out.pre = "default";
+  out.Add("<unk>", 2);
+  out.Add("<s>", 3);
+  out.Add("</s>", 3);
+  for (int byte = 0; byte < 256; ++byte) out.Add(fmt::format("<0x{:02X}>", byte), 6);
+  for (const char* piece : {"▁", "a", "b", "▁a", "ab"}) out.Add(piece, 1);
+  out.Add("<user>", 4);
+  out.scores.resize(out.tokens.size());
+  for (size_t id = 259; id < 264; ++id) out.scores[id] = -static_cast<float>(id);
+  out.bos = 1;
+  out.eos = 2;
   return out;
 }
 

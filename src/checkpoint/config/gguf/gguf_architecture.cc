@@ -15,11 +15,12 @@ namespace {
 constexpr std::string_view kNotMlaModel = "it is not MLA";
 constexpr std::string_view kLinearLayers = "it mixes MLA with linear-attention layers";
 
-constexpr std::string_view kReadArchitectures[] = {kDeepseek2, kDeepseek32, kGlmDsa, kMistral4};
+constexpr std::string_view kReadArchitectures[] = {kDeepseek2, kDeepseek32, kGlmDsa, kMistral4,
+                                                   kMiniCpm3Gguf};
 constexpr std::string_view kRead =
     "read from GGUF files: deepseek2 (DeepSeek V2 to R1, Kimi-K2, Moonlight, GLM-4.7-Flash, "
     "GigaChat3, Youtu-LLM), deepseek32 (DeepSeek-V3.2), glm-dsa (GLM-5), mistral4 "
-    "(Mistral-Small-4)";
+    "(Mistral-Small-4), minicpm3 (MiniCPM3)";
 
 struct RefusedArchitecture {
   std::string_view name;
@@ -38,7 +39,6 @@ constexpr RefusedArchitecture kRefusedArchitectures[] = {
     {"gigachat35", "its layers are not built"},
     {"axk2", "its gated norms and gated attention output are not built"},
     {"hy_v4", "its output gates and attention sinks are not built"},
-    {"minicpm3", "its longrope and scaled residuals are not built"},
     {"plm", "its MLP without a gate is not supported"},
     {"openpangu", "its sandwich norms are not supported"},
     {"dots3note", "its sliding-window layers are not built"},

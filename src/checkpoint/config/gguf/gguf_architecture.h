@@ -15,6 +15,7 @@ inline constexpr std::string_view kDeepseek2 = "deepseek2";    // V2 to R1 and t
 inline constexpr std::string_view kDeepseek32 = "deepseek32";  // V3.2: with an indexer
 inline constexpr std::string_view kGlmDsa = "glm-dsa";         // GLM-5 to GLM-5.3
 inline constexpr std::string_view kMistral4 = "mistral4";
+inline constexpr std::string_view kMiniCpm3Gguf = "minicpm3";
 
 // general.architecture, which is one of the above.
 // Errors: kUnsupported naming another architecture, or a file that is no model, and what to take

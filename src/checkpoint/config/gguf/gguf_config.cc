@@ -13,6 +13,7 @@
 #include "src/base/strings.h"
 #include "src/checkpoint/config/gguf/gguf_architecture.h"
 #include "src/checkpoint/config/gguf/gguf_keys.h"
+#include "src/checkpoint/config/gguf/gguf_minicpm3.h"
 #include "src/checkpoint/formats/formats.h"
 #include "src/text/unicode/printable.h"
 
@@ -67,7 +68,10 @@ Status ReadAttention(const GgufKeys& in, const StoredTensors& tensors, JsonOut& 
   }
   const std::string form = in.Has("attention.key_length_mla") ? "_mla" : "";
   LATTE_ASSIGN_OR_RETURN(const int64_t width, in.Int("attention.key_length" + form));
-  LATTE_ASSIGN_OR_RETURN(json["v_head_dim"], in.Int("attention.value_length" + form));
+  // Of minicpm3 it is the hidden size over the heads, as in its config.json.
+  if (in.architecture() != kMiniCpm3Gguf || in.Has("attention.value_length" + form)) {
+    LATTE_ASSIGN_OR_RETURN(json["v_head_dim"], in.Int("attention.value_length" + form));
+  }
   LATTE_ASSIGN_OR_RETURN(const int64_t rotated, in.Int("rope.dimension_count"));
   if (width <= rotated)
     return in.Bad("attention.key_length" + form,
@@ -270,6 +274,7 @@ std::string_view FamilyOf(const GgufKeys& in, const ModelShape& shape) {
   if (in.architecture() == kDeepseek32) return "deepseek_v32";
   if (in.architecture() == kGlmDsa) return "glm_moe_dsa";
   if (in.architecture() == kMistral4) return "mistral4";
+  if (in.architecture() == kMiniCpm3Gguf) return "minicpm3";
   if (shape.experts == 0) return "youtu";
   if (shape.glm_flash) return "glm4_moe_lite";
   if (shape.kimi_k2) return "kimi_k2";
@@ -291,7 +296,8 @@ Status NoteMissingIndexer(const GgufKeys& in, std::vector<std::string>& assumed)
 
 }  // namespace
 
-Result<ModelConfig> ParseGgufConfig(const GgufMetadata& metadata, const StoredTensors& tensors) {
+Result<ModelConfig> ParseGgufConfig(const GgufMetadata& metadata, const StoredTensors& tensors,
+                                    const GgufTensorBytes& bytes) {
   LATTE_ASSIGN_OR_RETURN(const std::string architecture, GgufArchitecture(metadata));
   const GgufKeys in(metadata, architecture);
   JsonOut json;
@@ -300,9 +306,13 @@ Result<ModelConfig> ParseGgufConfig(const GgufMetadata& metadata, const StoredTe
   LATTE_RETURN_IF_ERROR(ReadAttention(in, tensors, json));
   LATTE_ASSIGN_OR_RETURN(const ModelShape shape, ReadShape(in, json));
   LATTE_RETURN_IF_ERROR(ReadExperts(in, shape, json, assumed));
-  LATTE_RETURN_IF_ERROR(ReadRope(in, shape, json, assumed));
+  if (in.architecture() == kMiniCpm3Gguf)
+    LATTE_RETURN_IF_ERROR(ReadMiniCpm3(in, tensors, bytes, json, assumed));
+  else
+    LATTE_RETURN_IF_ERROR(ReadRope(in, shape, json, assumed));
   LATTE_RETURN_IF_ERROR(ReadIndexer(in, json, assumed));
   LATTE_RETURN_IF_ERROR(ReadTokens(in, json));
+  if (in.architecture() == kMiniCpm3Gguf) LATTE_RETURN_IF_ERROR(AddEndOfTurn(metadata, json));
   LATTE_RETURN_IF_ERROR(NoteMissingIndexer(in, assumed));
   json["model_type"] = FamilyOf(in, shape);
   const std::string text = Dump(json);

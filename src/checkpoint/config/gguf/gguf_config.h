@@ -5,6 +5,10 @@
 // from there, and ModelConfig::assumed says so; where nothing is certain, the model is refused.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <span>
+
 #include "latte/status.h"
 
 #include "src/checkpoint/config/model_config.h"
@@ -13,10 +17,14 @@
 
 namespace latte {
 
-// The config of a model with these metadata and tensors (gguf.h).
+// The stored bytes of a tensor of the model.
+using GgufTensorBytes = std::function<std::span<const std::byte>(const StoredTensor&)>;
+
+// The config of a model with these metadata and tensors (gguf.h); of MiniCPM3 two tensors are read.
 // Errors: kUnsupported naming an architecture, a rule of routing or a scaling that is not read;
 // kCorrupt naming the key that is missing or wrong; of ParseModelConfig.
 [[nodiscard]] Result<ModelConfig> ParseGgufConfig(const GgufMetadata& metadata,
-                                                  const StoredTensors& tensors);
+                                                  const StoredTensors& tensors,
+                                                  const GgufTensorBytes& bytes);
 
 }  // namespace latte

@@ -26,6 +26,7 @@ class GgufKeys {
       : metadata_(metadata), architecture_(architecture) {}
 
   const std::string& architecture() const { return architecture_; }
+  const std::string& path() const { return metadata_.path(); }
   bool Has(std::string_view key) const { return metadata_.Find(Full(key)) != nullptr; }
   // "m.gguf: metadata key 'deepseek2.block_count'", for messages.
   std::string Where(std::string_view key) const;

@@ -1,6 +1,7 @@
 #include "src/checkpoint/config/gguf/gguf_tokenizer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,7 +12,9 @@
 #include <fmt/format.h>
 
 #include "src/base/json_out.h"
+#include "src/checkpoint/config/gguf/gguf_sentencepiece.h"
 #include "src/checkpoint/config/gguf/gguf_splitting.h"
+#include "src/checkpoint/config/gguf/gguf_vocabulary.h"
 #include "src/text/unicode/byte_level.h"
 #include "src/text/unicode/printable.h"
 #include "src/text/unicode/unicode.h"
@@ -31,25 +34,16 @@ constexpr size_t kMaxVocabularyBytes = size_t{64} << 20;
 
 constexpr size_t kTiktokenAdded = 256;  // tokenizer_tiktoken.h
 
-// The numbers of the format.
-enum GgufTokenType : int64_t {
-  kNormalToken = 1,
-  kUnknownToken,
-  kControlToken,
-  kUserDefinedToken,
-  kUnusedToken,
-  kByteToken
+// The ways to make tokens, and what they need.
+struct GgufTokenizerKind {
+  const GgufSplitting* splitting = nullptr;  // null: of SentencePiece's kind
+
+  bool is_sentencepiece() const { return splitting == nullptr; }
+  bool has_merges() const { return splitting != nullptr && !splitting->is_tiktoken; }
+  bool adds_bos() const { return splitting == nullptr || splitting->adds_bos; }
 };
 
-struct GgufVocabulary {
-  std::vector<std::string_view> tokens;
-  std::vector<int64_t> types;  // as many as there are tokens
-  std::vector<std::string_view> merges;
-
-  bool IsAdded(size_t id) const {
-    return types[id] >= kUnknownToken && types[id] <= kUserDefinedToken;
-  }
-};
+}  // namespace
 
 tl::unexpected<Error> BadTokenizerKey(const GgufMetadata& metadata, std::string_view key,
                                       std::string_view expected, std::string_view found) {
@@ -65,6 +59,8 @@ tl::unexpected<Error> MissingTokenizerKey(const GgufMetadata& metadata, std::str
       metadata.path(), key));
 }
 
+namespace {
+
 Status CheckCount(const GgufMetadata& metadata, std::string_view key, int64_t most) {
   const GgufValue* value = metadata.Find(key);
   if (value == nullptr || value->count <= most) return {};
@@ -72,20 +68,21 @@ Status CheckCount(const GgufMetadata& metadata, std::string_view key, int64_t mo
                          fmt::format("{}", value->count));
 }
 
-Result<const GgufSplitting*> ReadSplitting(const GgufMetadata& metadata) {
+Result<GgufTokenizerKind> ReadKind(const GgufMetadata& metadata) {
   constexpr std::string_view kModelKey = "tokenizer.ggml.model";
   constexpr std::string_view kPreKey = "tokenizer.ggml.pre";
   LATTE_ASSIGN_OR_RETURN(const auto model, metadata.String(kModelKey));
   if (!model) return MissingTokenizerKey(metadata, kModelKey);
+  if (*model == "llama") return GgufTokenizerKind();
   if (*model != "gpt2")
-    return Unsupported(fmt::format(
-        "{}: metadata key '{}': expected gpt2 (byte-level BPE), found '{}'{}, which is not read; "
-        "take the safetensors copy of the model",
-        metadata.path(), kModelKey, Printable(*model, 60),
-        *model == "llama" ? " (SentencePiece)" : ""));
+    return Unsupported(
+        fmt::format("{}: metadata key '{}': expected gpt2 (byte-level BPE) or llama "
+                    "(SentencePiece), found '{}', "
+                    "which is not read; take the safetensors copy of the model",
+                    metadata.path(), kModelKey, Printable(*model, 60)));
   LATTE_ASSIGN_OR_RETURN(const auto pre, metadata.String(kPreKey));
   const GgufSplitting* splitting = pre ? FindGgufSplitting(*pre) : nullptr;
-  if (splitting != nullptr) return splitting;
+  if (splitting != nullptr) return GgufTokenizerKind{splitting};
   return Unsupported(fmt::format(
       "{}: metadata key '{}': expected a known way to split text ({}), found {}; with another one "
       "tokens would be wrong: take a newer copy of the model, or its safetensors copy",
@@ -94,7 +91,8 @@ Result<const GgufSplitting*> ReadSplitting(const GgufMetadata& metadata) {
 }
 
 // Checks the text and the type of token `id`.
-Status CheckToken(const GgufMetadata& metadata, const GgufVocabulary& vocabulary, size_t id) {
+Status CheckToken(const GgufMetadata& metadata, const GgufTokenizerKind& kind,
+                  const GgufVocabulary& vocabulary, size_t id) {
   const std::string_view text = vocabulary.tokens[id];
   const int64_t type = vocabulary.types[id];
   if (type < kNormalToken || type > kByteToken)
@@ -106,18 +104,22 @@ Status CheckToken(const GgufMetadata& metadata, const GgufVocabulary& vocabulary
     return BadTokenizerKey(metadata, kTokensKey, "texts in UTF-8",
                            fmt::format("'{}' as token {}", Printable(text), id));
   std::string bytes;
-  if (type == kByteToken && (!DecodeByteAlphabet(text, &bytes) || bytes.size() != 1))
+  const bool is_byte = kind.is_sentencepiece()
+                           ? IsByteOfSentencePiece(text)
+                           : DecodeByteAlphabet(text, &bytes) && bytes.size() == 1;
+  if (type == kByteToken && !is_byte)
     return BadTokenizerKey(metadata, kTokensKey, "tokens of type 6 to be one byte each",
                            fmt::format("'{}' as token {}", Printable(text), id));
   return {};
 }
 
-Status CheckGgufVocabulary(const GgufMetadata& metadata, const GgufVocabulary& vocabulary) {
+Status CheckGgufVocabulary(const GgufMetadata& metadata, const GgufTokenizerKind& kind,
+                           const GgufVocabulary& vocabulary) {
   std::unordered_map<std::string_view, size_t> ids;
   ids.reserve(vocabulary.tokens.size());
   size_t bytes = 0;
   for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
-    LATTE_RETURN_IF_ERROR(CheckToken(metadata, vocabulary, id));
+    LATTE_RETURN_IF_ERROR(CheckToken(metadata, kind, vocabulary, id));
     bytes += vocabulary.tokens[id].size();
     if (vocabulary.types[id] == kUnusedToken) continue;
     const auto [known, is_new] = ids.emplace(vocabulary.tokens[id], id);
@@ -126,7 +128,7 @@ Status CheckGgufVocabulary(const GgufMetadata& metadata, const GgufVocabulary& v
                              fmt::format("'{}' as token {} and as token {}",
                                          Printable(known->first), known->second, id));
   }
-  for (const std::string_view merge : vocabulary.merges) bytes += merge.size();
+  for (const auto& [left, right] : vocabulary.merges) bytes += left.size() + right.size();
   if (bytes > kMaxVocabularyBytes)
     return BadTokenizerKey(
         metadata, kTokensKey,
@@ -135,7 +137,14 @@ Status CheckGgufVocabulary(const GgufMetadata& metadata, const GgufVocabulary& v
   return {};
 }
 
-Result<GgufVocabulary> ReadGgufVocabulary(const GgufMetadata& metadata, bool needs_merges) {
+// "left right"; a token may begin with a space only as its first byte.
+GgufMerge SplitMerge(std::string_view merge) {
+  const size_t space = std::min(merge.find(' ', 1), merge.size());
+  return {merge.substr(0, space), merge.substr(std::min(space + 1, merge.size()))};
+}
+
+Result<GgufVocabulary> ReadGgufVocabulary(const GgufMetadata& metadata,
+                                          const GgufTokenizerKind& kind) {
   LATTE_RETURN_IF_ERROR(CheckCount(metadata, kTokensKey, kMaxGgufTokens));
   LATTE_RETURN_IF_ERROR(CheckCount(metadata, kTypesKey, kMaxGgufTokens));
   LATTE_RETURN_IF_ERROR(CheckCount(metadata, kMergesKey, kMaxGgufMerges));
@@ -149,11 +158,15 @@ Result<GgufVocabulary> ReadGgufVocabulary(const GgufMetadata& metadata, bool nee
         metadata, kTypesKey,
         fmt::format("{} elements, as many as {} has", tokens->size(), kTokensKey),
         fmt::format("{}", types->size()));
-  LATTE_ASSIGN_OR_RETURN(auto merges, metadata.Strings(kMergesKey));
-  if (!merges && needs_merges) return MissingTokenizerKey(metadata, kMergesKey);
+  LATTE_ASSIGN_OR_RETURN(const auto merges, metadata.Strings(kMergesKey));
+  if (!merges && kind.has_merges()) return MissingTokenizerKey(metadata, kMergesKey);
   GgufVocabulary out{*std::move(tokens), *std::move(types), {}};
-  if (needs_merges) out.merges = *std::move(merges);
-  LATTE_RETURN_IF_ERROR(CheckGgufVocabulary(metadata, out));
+  if (kind.has_merges())
+    std::ranges::transform(*merges, std::back_inserter(out.merges), SplitMerge);
+  LATTE_RETURN_IF_ERROR(CheckGgufVocabulary(metadata, kind, out));
+  if (kind.is_sentencepiece()) {
+    LATTE_ASSIGN_OR_RETURN(out.merges, MergesOfScores(metadata, out, kMaxGgufMerges));
+  }
   return out;
 }
 
@@ -197,7 +210,7 @@ Result<JsonOut> ReadGgufTemplates(const GgufMetadata& metadata) {
 }
 
 Result<JsonOut> TokenizerConfigJson(const GgufMetadata& metadata, const GgufVocabulary& vocabulary,
-                                    const GgufSplitting& splitting) {
+                                    const GgufTokenizerKind& kind) {
   JsonOut json = JsonOut::object();
   constexpr std::pair<std::string_view, const char*> kRoles[] = {
       {"tokenizer.ggml.bos_token_id", "bos_token"},
@@ -213,7 +226,7 @@ Result<JsonOut> TokenizerConfigJson(const GgufMetadata& metadata, const GgufVoca
   constexpr std::string_view kAddKey = "tokenizer.ggml.add_bos_token";
   LATTE_ASSIGN_OR_RETURN(const std::optional<bool> adds, metadata.Bool(kAddKey));
   const bool has_bos = json.contains("bos_token");
-  json["add_bos_token"] = adds.value_or(splitting.adds_bos && has_bos);
+  json["add_bos_token"] = adds.value_or(kind.adds_bos() && has_bos);
   if (adds.value_or(false) && !has_bos)
     return BadTokenizerKey(metadata, kAddKey, "false without tokenizer.ggml.bos_token_id", "true");
   LATTE_ASSIGN_OR_RETURN(json["chat_template"], ReadGgufTemplates(metadata));
@@ -238,19 +251,22 @@ size_t OwnVocabularyEnd(const GgufVocabulary& vocabulary) {
   return gaps ? all : end;
 }
 
-std::string SplittingJson(const GgufSplitting& splitting) {
+// What tokenizer.json says besides its model.
+std::string SplittingPipeline(const GgufSplitting& splitting) {
   JsonOut steps = JsonOut::array();
   for (const std::string_view pattern : splitting.patterns)
     steps.push_back({{"type", "Split"},
                      {"pattern", {{"Regex", std::string(pattern)}}},
                      {"behavior", "Isolated"}});
   steps.push_back({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}});
-  return Dump({{"type", "Sequence"}, {"pretokenizers", std::move(steps)}});
+  return fmt::format(R"("pre_tokenizer":{},"decoder":{{"type":"ByteLevel"}})",
+                     Dump({{"type", "Sequence"}, {"pretokenizers", std::move(steps)}}));
 }
 
 // The tokens and merges are written one by one: finding a key among the members of a JsonOut takes
 // time that grows with their number.
-std::string TokenizerJson(const GgufVocabulary& vocabulary, const GgufSplitting& splitting) {
+std::string TokenizerJson(const GgufVocabulary& vocabulary, const GgufTokenizerKind& kind,
+                          const std::string& pipeline) {
   std::string vocab, added, merges;
   const size_t end = OwnVocabularyEnd(vocabulary);
   for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
@@ -266,19 +282,18 @@ std::string TokenizerJson(const GgufVocabulary& vocabulary, const GgufSplitting&
     AppendJsonText(vocabulary.tokens[id], &added);
     added += '}';
   }
-  for (const std::string_view merge : vocabulary.merges) {
-    // A token may begin with a space only as its first byte.
-    const size_t space = std::min(merge.find(' ', 1), merge.size());
+  for (const auto& [left, right] : vocabulary.merges) {
     merges += merges.empty() ? "[" : ",[";
-    AppendJsonText(merge.substr(0, space), &merges);
+    AppendJsonText(left, &merges);
     merges += ',';
-    AppendJsonText(merge.substr(std::min(space + 1, merge.size())), &merges);
+    AppendJsonText(right, &merges);
     merges += ']';
   }
   return fmt::format(
-      R"({{"model":{{"type":"BPE","ignore_merges":{},"vocab":{{{}}},"merges":[{}]}},)"
-      R"("added_tokens":[{}],"pre_tokenizer":{},"decoder":{{"type":"ByteLevel"}}}})",
-      splitting.ignore_merges, vocab, merges, added, SplittingJson(splitting));
+      R"({{"model":{{"type":"BPE","ignore_merges":{},"byte_fallback":{},"vocab":{{{}}},)"
+      R"("merges":[{}]}},"added_tokens":[{}],{}}})",
+      !kind.is_sentencepiece() && kind.splitting->ignore_merges, kind.is_sentencepiece(), vocab,
+      merges, added, pipeline);
 }
 
 std::string EncodeBase64(std::string_view bytes) {
@@ -332,14 +347,16 @@ Result<Tokenizer> TokenizerOfRanks(const GgufMetadata& metadata, const GgufVocab
 }  // namespace
 
 Result<Tokenizer> ParseGgufTokenizer(const GgufMetadata& metadata) {
-  LATTE_ASSIGN_OR_RETURN(const GgufSplitting* splitting, ReadSplitting(metadata));
-  LATTE_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary,
-                         ReadGgufVocabulary(metadata, !splitting->is_tiktoken));
-  LATTE_ASSIGN_OR_RETURN(JsonOut config, TokenizerConfigJson(metadata, vocabulary, *splitting));
+  LATTE_ASSIGN_OR_RETURN(const GgufTokenizerKind kind, ReadKind(metadata));
+  LATTE_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary, ReadGgufVocabulary(metadata, kind));
+  LATTE_ASSIGN_OR_RETURN(JsonOut config, TokenizerConfigJson(metadata, vocabulary, kind));
   const std::string place = metadata.path() + ", its metadata as ";
-  if (splitting->is_tiktoken)
+  if (!kind.is_sentencepiece() && kind.splitting->is_tiktoken)
     return TokenizerOfRanks(metadata, vocabulary, std::move(config), place);
-  return Tokenizer::FromJson(TokenizerJson(vocabulary, *splitting), Dump(config), place);
+  LATTE_ASSIGN_OR_RETURN(const std::string pipeline, kind.is_sentencepiece()
+                                                         ? SentencePiecePipeline(metadata)
+                                                         : SplittingPipeline(*kind.splitting));
+  return Tokenizer::FromJson(TokenizerJson(vocabulary, kind, pipeline), Dump(config), place);
 }
 
 }  // namespace latte
