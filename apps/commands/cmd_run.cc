@@ -1,7 +1,9 @@
 // latte run: generates text for a prompt and prints it token by token.
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +16,9 @@
 #include "apps/terminal/progress.h"
 #include "apps/terminal/screen.h"
 #include "apps/terminal/screen_text.h"
+#include "src/base/file.h"
 #include "src/base/json_out.h"
+#include "src/base/limits/memory.h"
 #include "src/chat/prompt.h"
 #include "src/checkpoint/model_files.h"
 #include "src/engine/core/complete.h"
@@ -98,8 +102,9 @@ Result<int64_t> RunContext(int64_t prompt, int64_t max_new, int64_t longest) {
   return std::min(longest, prompt + std::min(max_new, longest));
 }
 
+// `disk_bytes`: read while the answer was generated.
 JsonOut StatsJson(const Settings& settings, const ModelConfig& config, int64_t prompt_tokens,
-                  const Completion& answer) {
+                  const Completion& answer, std::optional<int64_t> disk_bytes) {
   const auto generated = static_cast<int64_t>(answer.tokens.size());
   const int64_t expanded =
       config.mla.expanded() * settings.cache_spec.layers * SizeOf(settings.dtype);
@@ -112,6 +117,8 @@ JsonOut StatsJson(const Settings& settings, const ModelConfig& config, int64_t p
           {"generated_tokens_per_s", PerSecond(generated - 1, answer.generate_seconds)},
           {"cache_bytes_per_token", settings.cache_spec.bytes_per_token()},
           {"decompressed_bytes_per_token", expanded},
+          {"disk_bytes_per_token",
+           disk_bytes ? JsonOut(*disk_bytes / std::max<int64_t>(generated - 1, 1)) : nullptr},
           {"attention", Name(settings.attention)},
           {"dtype", Name(settings.dtype)}};
 }
@@ -124,16 +131,22 @@ void PrintStats(const JsonOut& stats) {
                                  ? ""
                                  : fmt::format("drafted     {:>6} tokens, {} accepted\n", drafted,
                                                stats["accepted_tokens"].get<int64_t>());
+  const JsonOut& disk = stats["disk_bytes_per_token"];
+  const std::string disk_line = disk.is_null() || disk == 0
+                                    ? ""
+                                    : fmt::format("disk        {:>9} read per generated token\n",
+                                                  MemoryText(disk.get<int64_t>()));
   const std::string lines = fmt::format(
       "\nprompt      {:>6} tokens  {:>9.1f} tokens/s\n"
       "generated   {:>6} tokens  {:>9.1f} tokens/s\n"
       "{}"
       "first token {:>9.1f} ms\n"
+      "{}"
       "cache       {:>6} bytes per token; decompressed MHA would need {} ({:.1f} times)\n"
       "attention   {} ({})\n",
       stats["prompt_tokens"].get<int64_t>(), stats["prompt_tokens_per_s"].get<double>(),
       stats["generated_tokens"].get<int64_t>(), stats["generated_tokens_per_s"].get<double>(),
-      drafts, stats["time_to_first_token_s"].get<double>() * 1e3, cache, expanded,
+      drafts, stats["time_to_first_token_s"].get<double>() * 1e3, disk_line, cache, expanded,
       static_cast<double>(expanded) / static_cast<double>(cache),
       stats["attention"].get<std::string>(), stats["dtype"].get<std::string>());
   Tell(Wrapped(lines, ColumnsOf(STDERR_FILENO)));
@@ -150,6 +163,12 @@ class AnswerView {
         prompt_tokens_(prompt_tokens),
         echo_(echo),
         prints_(prints) {}
+
+  // What was read from disk after the first token; nullopt if that is unknown.
+  std::optional<int64_t> disk_bytes() const {
+    const std::optional<int64_t> now = BytesReadFromDisk();
+    return now && disk_at_first_ ? std::optional(*now - *disk_at_first_) : std::nullopt;
+  }
 
   // Text is printed as soon as later tokens cannot change it.
   Result<Completion> Answer(Request request) {
@@ -179,7 +198,7 @@ class AnswerView {
 
   // The prompt is echoed when it is computed: its progress stands in the same place.
   void Show(std::string_view text) {
-    began_ = true;
+    if (!began_.exchange(true)) disk_at_first_ = BytesReadFromDisk();
     progress_.Clear();
     if (prints_ && printed_ && !echo_.empty()) printed_ = printer_.Add(std::exchange(echo_, {}));
     if (prints_ && printed_ && !text.empty()) printed_ = printer_.Add(text);
@@ -192,6 +211,7 @@ class AnswerView {
   bool prints_;
   Progress progress_{"prompt", "tokens"};
   std::atomic<bool> began_ = false;  // the text has
+  std::optional<int64_t> disk_at_first_;
   AnswerPrinter printer_;
   Status printed_;
 };
@@ -273,7 +293,8 @@ Status RunCommand(const RunFlags& flags) {
                   flags.chat || flags.no_echo ? std::string_view() : prompt, !flags.json);
   LATTE_ASSIGN_OR_RETURN(const Completion answer, view.Answer(std::move(request)));
   LATTE_RETURN_IF_ERROR(
-      PrintAnswer(flags, prompt, answer, StatsJson(settings, config, prompt_tokens, answer), seed));
+      PrintAnswer(flags, prompt, answer,
+                  StatsJson(settings, config, prompt_tokens, answer, view.disk_bytes()), seed));
   NoteEnd(answer, max_tokens);
   if (answer.reason == FinishReason::kCancelled) return Fail(Code::kCancelled, "run: stopped");
   return {};

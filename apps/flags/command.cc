@@ -135,6 +135,7 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
   const EngineOptions* const drafts = options.drafts;
   ModelOptions wanted;
   wanted.mtp = drafts != nullptr && NeedsMtp(*drafts, config);
+  wanted.larger_than_memory = out.room.exceeds_memory();
   wanted.mtp_optional = drafts != nullptr && drafts->draft_tokens == "auto";
   ProgressOfLoading shown;
   const LoadingHooks hooks = shown.Hooks();

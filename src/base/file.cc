@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -120,6 +121,22 @@ MappedFile::MappedFile(std::string path, const std::byte* data, size_t size)
 MappedFile::~MappedFile() {
   ForgetMap(guard_);
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void RequestPages(std::span<const std::byte> bytes) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto at = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t begin = at / page * page;
+  if (!bytes.empty())
+    madvise(reinterpret_cast<void*>(begin), at + bytes.size() - begin, MADV_WILLNEED);
+}
+
+std::optional<int64_t> BytesReadFromDisk() {
+  std::ifstream file("/proc/self/io");
+  int64_t bytes = 0;
+  for (std::string name; file >> name >> bytes;)
+    if (name == "read_bytes:") return bytes;
+  return std::nullopt;
 }
 
 }  // namespace latte

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -49,5 +50,13 @@ class MappedFile {
   std::string lost_;  // message of the guard if the bytes are lost
   int guard_ = -1;
 };
+
+// Asks the system to read mapped bytes that will be used soon. Bytes that are in memory already stay
+// there. No error: without the advice they are read when they are touched.
+void RequestPages(std::span<const std::byte> bytes);
+
+// What this process has read from disk since it began, mapped files included; nullopt if the system does
+// not tell.
+std::optional<int64_t> BytesReadFromDisk();
 
 }  // namespace latte

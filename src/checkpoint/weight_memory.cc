@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 
 #include "src/base/limits/memory.h"
+#include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/formats/common/weight_format.h"
 
 namespace latte {
@@ -67,6 +68,21 @@ std::string SmallerModel(const ModelConfig& config) {
   return fmt::format("a smaller copy (latte quantize MODEL OUT {})", smaller);
 }
 
+namespace {
+
+// What to expect of weights that are mapped: each token uses the chosen experts, of which the same part
+// is missing as of all weights.
+std::string ReadPerToken(const ModelConfig& config, int64_t weight_bytes, int64_t available_bytes) {
+  const auto total = static_cast<double>(std::max<int64_t>(CountParams(config).total(), 1));
+  const double active = static_cast<double>(CountActiveParams(config).total()) / total;
+  const auto missing = static_cast<double>(weight_bytes - available_bytes);
+  return fmt::format("of the {} of each token, about {} are read from disk",
+                     MemoryText(static_cast<int64_t>(active * static_cast<double>(weight_bytes))),
+                     MemoryText(static_cast<int64_t>(active * missing)));
+}
+
+}  // namespace
+
 std::optional<std::string> LargerThanMemory(const ModelConfig& config, int64_t weight_bytes,
                                             std::optional<int64_t> available_bytes) {
   if (!available_bytes || weight_bytes <= *available_bytes) return std::nullopt;
@@ -74,7 +90,7 @@ std::optional<std::string> LargerThanMemory(const ModelConfig& config, int64_t w
       "the weights need {} of memory, {} are available: {}; use {}, or give it more memory",
       MemoryText(weight_bytes), MemoryText(*available_bytes),
       config.quant.Repacks() ? "loading, which repacks them, may run out of it"
-                             : "what does not fit is read from disk for every token",
+                             : ReadPerToken(config, weight_bytes, *available_bytes),
       SmallerModel(config));
 }
 

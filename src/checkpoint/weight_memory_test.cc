@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "src/base/file.h"
 #include "src/checkpoint/formats/formats.h"
 #include "tests/support/scratch_dir.h"
 
@@ -59,6 +60,17 @@ TEST(LargerThanMemory, SaysBothSizesAndWhatToDo) {
     EXPECT_NE(text.find(words), std::string::npos) << words << ": " << text;
   EXPECT_EQ(text.find('\n'), std::string::npos);
   EXPECT_NE(LargerThanMemory(config, 1, 0), std::nullopt);
+}
+
+// A token uses the same part of what is missing as of all weights.
+TEST(LargerThanMemory, SaysWhatATokenReads) {
+  const std::string path = std::string(LATTE_SOURCE_DIR) + "/tests/data/configs/v3.json";
+  const ModelConfig config = *ParseModelConfig(*Json::Parse(*ReadFile(path, 1 << 20), path));
+  // 37.6 of 671 billion parameters: V3's report says 37 without the embedding.
+  EXPECT_NE(LargerThanMemory(config, 671 * kGb, 335 * kGb)
+                ->find("of the 37.55 GB of each token, about 18.80 GB are read from disk"),
+            std::string::npos)
+      << *LargerThanMemory(config, 671 * kGb, 335 * kGb);
 }
 
 TEST(LargerThanMemory, AdvisesOnlyCopiesThatCanBeMade) {

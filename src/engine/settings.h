@@ -52,6 +52,7 @@ struct MemoryRoom {
   int64_t processes = 1;  // ranks on this machine: they share the weights, each has a cache
 
   // For workspace and cache of one process.
+  bool exceeds_memory() const { return available_bytes && weight_bytes > *available_bytes; }
   int64_t free_bytes() const { return (available_bytes.value_or(0) - weight_bytes) / processes; }
 };
 

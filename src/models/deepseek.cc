@@ -37,6 +37,8 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
   embedding_ = embedding.matrix.weight;
   for (int64_t i = 0; i < config_.layers; ++i) {
     LATTE_ASSIGN_OR_RETURN(DecoderLayer layer, LoadDecoderLayer(load, config_, share, i));
+    if (auto* const moe = std::get_if<MoeLayer>(&layer.ffn))
+      moe->larger_than_memory = options.larger_than_memory;
     layers_.push_back(std::move(layer));
     if (threads && options.repacked) options.repacked(i + 1, config_.layers);
   }

@@ -30,6 +30,7 @@ struct ModelOptions {
   std::optional<RankShare> expert_share = {};
   bool mtp = false;           // the multi-token-prediction layers, which draft tokens
   bool mtp_optional = false;  // load without them where the checkpoint lacks some of their tensors
+  bool larger_than_memory = false;  // the weights: chosen experts are requested from disk together
   // Called after each layer whose weights must be repacked while loading (AWQ, GPTQ).
   std::function<void(int64_t done, int64_t layers)> repacked = {};
 };

@@ -49,6 +49,7 @@ Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, Ran
                         ranks == nullptr ? 1 : ranks->on_this_machine()};
   ModelOptions wanted;
   wanted.mtp = NeedsMtp(options, loaded->files.config);
+  wanted.larger_than_memory = room.exceeds_memory();
   wanted.mtp_optional = options.draft_tokens == "auto";
   wanted.repacked = hooks.repacked;
   if (ranks != nullptr) LATTE_RETURN_IF_ERROR(ranks->AnnounceModel(options.model, wanted));

@@ -100,6 +100,7 @@ Status RankGroup::AnnounceModel(const std::string& name, ModelOptions& options) 
   out.Text(name);
   out.Int(options.mtp ? 1 : 0);
   out.Int(options.mtp_optional ? 1 : 0);
+  out.Int(options.larger_than_memory ? 1 : 0);
   const std::vector<std::byte> message = out.Take();
   const Status told =
       CatchLostRanks([&] { followers_.Announce(AnnouncementKind::kOpen, message); });
@@ -213,6 +214,7 @@ Status RankGroup::Follow(const Machine& machine, const Loaders& load) {
   ModelOptions options;
   options.mtp = in.Int() != 0;
   options.mtp_optional = in.Int() != 0;
+  options.larger_than_memory = in.Int() != 0;
   if (first->kind != AnnouncementKind::kOpen || !in.ok())
     return Corrupt("a message of rank 0: expected the name of a model, found another");
   SetShares(options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "src/base/file.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/registry.h"
@@ -52,6 +53,23 @@ Activations RoundForAll(const MoeLayer& moe, const TensorView& x, StepContext& s
   if (!moe.experts.empty()) ups.push_back(&moe.experts[0].up);
   if (moe.has_shared) ups.push_back(&moe.shared.up);
   return RoundActivations(x, ups, step);
+}
+
+void RequestMatrix(const TensorView& matrix) {
+  if (matrix.empty()) return;
+  const int64_t row = matrix.stride[0] * SizeOf(matrix.dtype);
+  RequestPages({matrix.data, static_cast<size_t>(matrix.shape[0] * row)});
+}
+
+// Experts with tokens are read from disk while the first of them are computed, and not page by page as
+// they are touched.
+void RequestExperts(const MoeLayer& moe, std::span<const int32_t> first) {
+  for (size_t e = 0; e < moe.experts.size(); ++e) {
+    if (first[e] == first[e + 1]) continue;
+    for (const Linear* const linear :
+         {&moe.experts[e].gate, &moe.experts[e].up, &moe.experts[e].down})
+      RequestMatrix(linear->matrix.weight);
+  }
 }
 
 // One projection of the routed experts.
@@ -153,6 +171,7 @@ std::optional<ExpertRows> RoutedExperts(const MoeLayer& moe, const Activations& 
 
 void RunExperts(const MoeLayer& moe, const std::optional<ExpertRows>& shared,
                 const std::optional<ExpertRows>& routed, StepContext& step) {
+  if (moe.larger_than_memory && routed) RequestExperts(moe, routed->first);
   std::optional<Product> of_shared;
   if (shared) of_shared = {&moe.shared.up, &moe.shared.gate, shared->x, shared->inner};
   std::optional<RoutedProduct> of_routed;

@@ -36,6 +36,7 @@ struct MoeLayer {
   std::vector<Mlp> experts;
   std::vector<ExpertTable> up_tables, down_tables;  // views of `experts`, by Tabulate
   bool whole_experts = false;
+  bool larger_than_memory = false;  // the model: pages of chosen experts are requested at once
   int64_t first_expert = 0;
   int64_t ranks = 1;  // that have the experts
   bool has_shared = false;
