@@ -140,6 +140,9 @@ TEST(Server, AStepThatFailsEndsIt) {
       asked.Wait();
       return Exhausted("no memory");
     };
+    engine->on_submit = [left = 1, &asked]() mutable {
+      if (left-- == 0) asked.Open();
+    };
     return engine;
   });
   server.WaitUntilReady();
@@ -149,7 +152,6 @@ TEST(Server, AStepThatFailsEndsIt) {
   std::string events;
   ASSERT_TRUE(stream.TakeUntil("\"text\":\" a\"", &events));
   ServerProcess::Ask(plain, 20, /*stream=*/false);
-  asked.Open();
   events += stream.ReceiveAll();
   EXPECT_NE(events.find("the engine has failed: no memory"), std::string::npos) << events;
   EXPECT_NE(events.find("data: [DONE]"), std::string::npos);

@@ -30,8 +30,10 @@ class TalkingEngine : public Engine {
  public:
   std::function<std::string(int64_t)> text = [](int64_t) { return std::string(" a"); };
   std::function<Status()> on_step = [] { return Status(); };
+  std::function<void()> on_submit = [] {};
 
   Result<RequestId> Submit(Request request) override {
+    on_submit();
     const std::lock_guard lock(mutex_);
     requests_.push_back(std::move(request));
     generated_.push_back(0);
