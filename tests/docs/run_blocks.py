@@ -182,11 +182,14 @@ class Runner:
         here = self.folder / page.replace("/", "_")
         for name in ("home", "scratch", "work"):
             (here / name).mkdir(parents=True)
-        pulled, used = re.search(REPOSITORY % "pull", script), re.search(REPOSITORY % r"[^p]\w+", script)
-        repo, quant = (pulled or used).groups() if pulled or used else ("org/model", None)
+        pulled, used = re.findall(REPOSITORY % "pull", script), re.findall(REPOSITORY % r"[^p]\w+", script)
+        named = pulled or used or [("org/model", "")]
+        repo, quant = named[0]
         cached = "" if pulled or not used else f"{repo}:{quant}" if quant else repo
-        files = {f"Model-{quant}.gguf": self.gguf} if quant else self.files
-        with Hub(files, repo=repo) as hub, open(here / "output", "w+b") as output:
+        files = {f"Model-{quant}.gguf": self.gguf for _, quant in named if quant}
+        if not all(quant for _, quant in named):
+            files |= self.files
+        with Hub(files, repo=repo, also={name for name, _ in named}) as hub, open(here / "output", "w+b") as output:
             process = subprocess.Popen(["bash", "-c", script], cwd=here / "work", env=self.environment(page, here, hub, cached),
                                        stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
             try:

@@ -28,6 +28,8 @@ std::string_view NameInRoff(char c) {
       return "\\(ga";
     case '"':
       return "\\(dq";
+    case '|':
+      return "|\\:";  // a line may end after it
     case '~':
       return "\\(ti";
     case '^':

@@ -32,9 +32,10 @@ class Fault:
 class Hub:
     """`files`: {name: bytes}. Attributes may be changed between requests."""
 
-    def __init__(self, files, repo="org/model", large=(".safetensors",), commit=COMMIT, tls=None):
+    def __init__(self, files, repo="org/model", large=(".safetensors",), commit=COMMIT, tls=None, also=()):
         self.tls = tls  # a context, if it speaks TLS
         self.files, self.repo, self.large, self.commit = dict(files), repo, tuple(large), commit
+        self.also = set(also)  # other repositories, with the same files
         self.token, self.gated = None, False  # a token that is needed; only after its owner has accepted a licence
         self.faults = []
         self.ranges, self.slow = True, 0.0    # whether the storage knows ranges; seconds per 64 KiB
@@ -147,7 +148,7 @@ def handler_of(hub, where):
             listed = re.fullmatch(r"/api/models/([^/]+/[^/]+)/(?:revision|tree)/(.+)", path)
             resolved = re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path)
             repo = (listed or resolved or [None, None])[1]
-            if repo != hub.repo:
+            if repo != hub.repo and repo not in hub.also:
                 return self.refuse(401, "RepoNotFound", "Invalid username or password.")
             if hub.token and sent != f"Bearer {hub.token}" and not (hub.gated and listed):
                 return self.refuse(401, "GatedRepo" if hub.gated else "RepoNotFound", "Access is restricted")
