@@ -164,7 +164,7 @@ class AnswerView {
         echo_(echo),
         prints_(prints) {}
 
-  // What was read from disk after the first token; nullopt if that is unknown.
+  // Bytes that were read from disk after the first token; nullopt if they are unknown.
   std::optional<int64_t> disk_bytes() const {
     const std::optional<int64_t> now = BytesReadFromDisk();
     return now && disk_at_first_ ? std::optional(*now - *disk_at_first_) : std::nullopt;
