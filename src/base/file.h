@@ -51,12 +51,12 @@ class MappedFile {
   int guard_ = -1;
 };
 
-// Asks the system to read mapped bytes that will be used soon. Bytes that are in memory already stay
-// there. No error: without the advice they are read when they are touched.
+// Asks the system to read mapped bytes that will be used soon. Pages in memory stay there.
+// No error: without the advice they are read when they are touched.
 void RequestPages(std::span<const std::byte> bytes);
 
-// What this process has read from disk since it began, mapped files included; nullopt if the system does
-// not tell.
+// What this process has read from disk since it began, mapped files included; network file systems
+// do not count. nullopt if the system does not tell.
 std::optional<int64_t> BytesReadFromDisk();
 
 }  // namespace latte

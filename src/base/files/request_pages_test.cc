@@ -52,8 +52,8 @@ TEST(RequestPages, BringsThePagesOfARangeIntoMemory) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_GE(PagesInMemory(bytes), kBytes / 2 / page);
   EXPECT_EQ(bytes.back(), std::byte{'x'});
-  if (before) {
-    EXPECT_GE(*BytesReadFromDisk() - *before, kBytes / 2);
+  if (const int64_t read = before ? *BytesReadFromDisk() - *before : 0; read > 0) {
+    EXPECT_GE(read, kBytes / 2);  // network file systems do not count
   }
 }
 

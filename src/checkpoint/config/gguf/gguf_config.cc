@@ -165,7 +165,8 @@ Status ReadMscale(const GgufKeys& in, JsonOut& yarn, std::vector<std::string>& a
   return {};
 }
 
-// The growth of mistral4's queries with the position. Converters of Hugging Face folders leave it out.
+// The growth of mistral4's queries with the position. Converters of Hugging Face folders leave it
+// out.
 Status ReadQueryTemperature(const GgufKeys& in, JsonOut& yarn, std::vector<std::string>& assumed) {
   constexpr std::string_view kKey = "attention.temperature_scale";
   constexpr std::string_view kLength = "attention.temperature_length";
@@ -213,7 +214,7 @@ Status ReadRope(const GgufKeys& in, const ModelShape& shape, JsonOut& json,
   return {};
 }
 
-// GLM-5.2 and 5.3 choose keys on 21 of their 78 layers; their files may have indexers on all of them.
+// GLM-5.2 and 5.3 choose keys on 21 of their 78 layers; their files may have indexers on all.
 Status ReadIndexedLayers(const GgufKeys& in, JsonOut& json, std::vector<std::string>& assumed) {
   constexpr std::string_view kKey = "attention.indexer.types";
   constexpr int64_t kLongContext = 1'048'576, kPublishedLayers = 78;
@@ -241,8 +242,7 @@ Status ReadIndexedLayers(const GgufKeys& in, JsonOut& json, std::vector<std::str
   json["index_skip_topk_offset"] = 3;
   assumed.push_back(
       "the file does not say which layers choose keys: 0, 1, 2 and every fourth after it are "
-      "taken, "
-      "as in the published GLM-5.2");
+      "taken, as in the published GLM-5.2");
   return {};
 }
 

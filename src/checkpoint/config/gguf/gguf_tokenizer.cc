@@ -77,8 +77,8 @@ Result<GgufTokenizerKind> ReadKind(const GgufMetadata& metadata) {
   if (*model != "gpt2")
     return Unsupported(
         fmt::format("{}: metadata key '{}': expected gpt2 (byte-level BPE) or llama "
-                    "(SentencePiece), found '{}', "
-                    "which is not read; take the safetensors copy of the model",
+                    "(SentencePiece), found '{}', which is not read; take the safetensors copy of "
+                    "the model",
                     metadata.path(), kModelKey, Printable(*model, 60)));
   LATTE_ASSIGN_OR_RETURN(const auto pre, metadata.String(kPreKey));
   const GgufSplitting* splitting = pre ? FindGgufSplitting(*pre) : nullptr;
