@@ -131,8 +131,9 @@ void PrintStats(const JsonOut& stats) {
                                  ? ""
                                  : fmt::format("drafted     {:>6} tokens, {} accepted\n", drafted,
                                                stats["accepted_tokens"].get<int64_t>());
+  constexpr int64_t kLeastShown = 10'000;  // less would be 0.00 MB
   const JsonOut& disk = stats["disk_bytes_per_token"];
-  const std::string disk_line = disk.is_null() || disk == 0
+  const std::string disk_line = disk.is_null() || disk < kLeastShown
                                     ? ""
                                     : fmt::format("disk        {:>9} read per generated token\n",
                                                   MemoryText(disk.get<int64_t>()));
