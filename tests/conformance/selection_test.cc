@@ -98,8 +98,8 @@ TEST(Selection, Gemm) {
       {kAvx512Bf16, kZen4, Plain(1, 2048, kBF16, kQ4K), "avx512.gemm_f32"},
       {kAmx, kIntelBf16, Plain(1, 2048, kBF16, kQ4K), "avx512.gemm_f32"},
       {kAmx, kIntelBf16, Plain(600, 2048, kBF16, DType::kMXFP4), "avx512.gemm_f32"},
-      {kAmx, kIntelBf16, Plain(1, 1 << 18, kBF16, kQ4K), "avx512.gemm_f32"},
-      {kAmx, kIntelBf16, Plain(1, 1 << 19, kBF16, kQ4K), "ref.gemm"},
+      {kAmx, kIntelBf16, Plain(1, 1 << 17, kBF16, kQ4K), "avx512.gemm_f32"},
+      {kAmx, kIntelBf16, Plain(1, (1 << 17) + 256, kBF16, kQ4K), "ref.gemm"},
       {kAmx, kIntelBf16, Plain(1, 2048, kI8, kQ4K), "ref.gemm"},
 
       // Tiles.
