@@ -48,12 +48,16 @@ GemmProblem ProblemOf(const Product& p) {
   return problem;
 }
 
-bool InOneCall(const Linear& a, const Linear& b) {
-  const auto group = [](const Linear& linear) {
-    return linear.matrix.scale.empty() ? 0 : linear.Scale().ScaleGroup(linear.inputs());
+bool InOneCall(const Product& a, const Product& b) {
+  const auto type = [](const Product& p) {
+    return TypeToRead(p.linear->matrix.weight,
+                      p.gate == nullptr ? TensorView() : p.gate->matrix.weight);
   };
-  const bool whole_rows = group(a) == a.inputs() && group(b) == b.inputs();
-  return a.matrix.weight.dtype == b.matrix.weight.dtype && (group(a) == group(b) || whole_rows);
+  const auto group = [](const Product& p) {
+    return p.linear->matrix.scale.empty() ? 0 : p.linear->Scale().ScaleGroup(p.linear->inputs());
+  };
+  const bool whole_rows = group(a) == a.linear->inputs() && group(b) == b.linear->inputs();
+  return type(a) == type(b) && (group(a) == group(b) || whole_rows);
 }
 
 Activations Activations::Rows(int64_t begin, int64_t end) const {
@@ -87,7 +91,7 @@ void Multiply(std::span<const Product> products, StepContext& step) {
   for (auto begin = left.begin(); begin != left.end();) {
     const auto end = std::stable_partition(begin, left.end(), [first = *begin](const Product& p) {
       return InputFor(*p.linear, p.x).x.dtype == InputFor(*first.linear, first.x).x.dtype &&
-             InOneCall(*p.linear, *first.linear);
+             InOneCall(p, first);
     });
     problems.clear();
     std::transform(begin, end, std::back_inserter(problems), ProblemOf);

@@ -68,7 +68,7 @@ inline Activations RoundActivations(const TensorView& x,
 // y = x·Wᵀ + bias; with a gate y = silu(x·Gᵀ) ⊙ (x·Wᵀ). Shapes: x [M, K], y [M, N] f32.
 struct Product {
   const Linear* linear = nullptr;
-  const Linear* gate = nullptr;  // same shape, dtype and blocks as linear; may be null
+  const Linear* gate = nullptr;  // same shape, and LoadedMatrix::IsReadWith linear; may be null
   Activations x;
   TensorView y;
 };
@@ -82,8 +82,8 @@ GemmInput InputFor(const Linear& linear, const Activations& x);
 
 GemmProblem ProblemOf(const Product& product);
 
-// Whether one call can compute products with both: one kernel is selected for a call.
-bool InOneCall(const Linear& a, const Linear& b);
+// Whether one call can compute products with both weights: one kernel is selected for a call.
+bool InOneCall(const Product& a, const Product& b);
 
 // Several products in one call; products of equal dtypes run in one pass.
 void Multiply(std::span<const Product> products, StepContext& step);

@@ -7,7 +7,7 @@ namespace latte {
 
 // Immutable after loading.
 struct Mlp {
-  Linear gate;  // [F, D], stored as `up` is; of several ranks each has some rows of all three
+  Linear gate;  // [F, D], IsReadWith `up`; of several ranks each has some rows of all three
   Linear up;    // [F, D]
   Linear down;  // [D, F]
 };

@@ -17,9 +17,9 @@ Result<Linear> LoadProjection(const WeightLoader& load, const std::string& name,
   return linear;
 }
 
-// One call multiplies both: kernels take a gate only in the format of its up projection.
-Status CheckAlike(const LoadedMatrix& a, const LoadedMatrix& b, const std::string& what) {
-  if (a.IsStoredAs(b)) return {};
+// One call multiplies both.
+Status CheckReadTogether(const LoadedMatrix& a, const LoadedMatrix& b, const std::string& what) {
+  if (a.IsReadWith(b)) return {};
   return Unsupported(fmt::format("{}: expected one format, found {} and {}", what, a.FormatText(),
                                  b.FormatText()));
 }
@@ -31,7 +31,7 @@ Result<Mlp> LoadMlp(const WeightLoader& load, const std::string& name, int64_t d
   LATTE_ASSIGN_OR_RETURN(mlp.up, load.Matrix(name + ".up_proj.weight", width, d, share.Rows()));
   LATTE_ASSIGN_OR_RETURN(mlp.down, load.Matrix(name + ".down_proj.weight", d, width, share.Rows()));
   LATTE_RETURN_IF_ERROR(
-      CheckAlike(mlp.gate.matrix, mlp.up.matrix, name + ": gate_proj and up_proj"));
+      CheckReadTogether(mlp.gate.matrix, mlp.up.matrix, name + ": gate_proj and up_proj"));
   return mlp;
 }
 
@@ -55,7 +55,7 @@ Result<Mlp> LoadStackedExpert(const WeightLoader& load, const std::string& name,
   LATTE_ASSIGN_OR_RETURN(mlp.gate, load.FromStack(part(".gate_proj", 0), share.Rows()));
   LATTE_ASSIGN_OR_RETURN(mlp.up, load.FromStack(part(".up_proj", width), share.Rows()));
   LATTE_RETURN_IF_ERROR(
-      CheckAlike(mlp.gate.matrix, mlp.up.matrix, name + ": gate_proj and up_proj"));
+      CheckReadTogether(mlp.gate.matrix, mlp.up.matrix, name + ": gate_proj and up_proj"));
   LATTE_ASSIGN_OR_RETURN(
       mlp.down,
       load.FromStack({name + ".down_proj", config.moe.experts, d, width, e, 0, d}, share.Rows()));
@@ -90,8 +90,9 @@ Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
             : LoadMlp(load, fmt::format("{}.{}", experts, e), d, config.moe.width, part));
     moe.experts.push_back(std::move(expert));
     // Activations are rounded once for all experts.
-    LATTE_RETURN_IF_ERROR(CheckAlike(moe.experts.front().up.matrix, moe.experts.back().up.matrix,
-                                     fmt::format("{}: up_proj of 0 and {}", experts, e)));
+    LATTE_RETURN_IF_ERROR(CheckReadTogether(moe.experts.front().up.matrix,
+                                            moe.experts.back().up.matrix,
+                                            fmt::format("{}: up_proj of 0 and {}", experts, e)));
   }
   Tabulate(moe);
   moe.has_shared = config.moe.shared > 0;

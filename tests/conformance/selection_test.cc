@@ -218,6 +218,32 @@ TEST(Selection, TheOrderOfSumsDoesNotDependOnM) {
 }
 
 // Every kernel runs where it is forced by name, and the group of a name keeps the choice inside it.
+// Kernels that take bf16 weights alone are not chosen if the gate or the weight has another type.
+TEST(Selection, KernelsReadTheTypesOfBothAWeightAndItsGate) {
+  std::byte memory[64] = {};
+  const auto view = [&](DType dtype) { return TensorView(memory, dtype, {1, 512, 2048}); };
+  struct {
+    DType w, gate, want;
+  } const cases[] = {{kBF16, kBF16, kBF16},
+                     {kBF16, kQ4K, kQ4K},
+                     {kQ4K, kBF16, kQ4K},
+                     {kBF16, kF32, kF32},
+                     {kQ4K, DType::kQ6_K, kQ4K}};
+  for (const auto& [w, gate, want] : cases) {
+    GemmProblem p;
+    p.x = view(kBF16);
+    p.w = view(w);
+    p.gate = view(gate);
+    const GemmOp::Shape shape = GemmOp::ShapeOf(p);
+    EXPECT_EQ(shape.w, want);
+    const bool plain_bf16 = want == kBF16;
+    EXPECT_EQ(Select<GemmOp>(shape, MachineOf(kAvx512Bf16, Uarch::kZen4)).order == "bf16x32",
+              plain_bf16);
+    EXPECT_EQ(Select<GemmOp>(shape, MachineOf(kAmx, Uarch::kIntelBf16)).order == "bf16 tiles",
+              plain_bf16);
+  }
+}
+
 TEST(Selection, EveryGemmKernelCanBeForced) {
   std::set<std::string_view> reached;
   for (const Kernel<GemmOp>& kernel : Kernels<GemmOp>()) {

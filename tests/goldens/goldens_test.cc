@@ -27,11 +27,11 @@ using testing_support::ReadNpy;
 constexpr double kTolerance = 2e-4;
 
 constexpr const char* kFixtures[] = {
-    "v2_lite",      "v2_group",      "v3_noaux",      "nope",     "moonlight",
-    "half_split",   "glm",           "v32",           "axk1",     "mistral4",
-    "mistral4_fp8", "v3_mtp2",       "fp8",           "int8",     "pack4",
-    "pack4_zeros",  "pack8",         "awq",           "gptq",     "gguf_v2",
-    "gguf_v3",      "gguf_mistral4", "gguf_minicpm3", "minicpm3", "minicpm3_short"};
+    "v2_lite",  "v2_group",      "v3_noaux", "nope",        "moonlight",     "half_split",
+    "glm",      "v32",           "axk1",     "mistral4",    "mistral4_fp8",  "v3_mtp2",
+    "fp8",      "int8",          "pack4",    "pack4_zeros", "pack8",         "awq",
+    "gptq",     "gguf_v2",       "gguf_v3",  "gguf_k2",     "gguf_mistral4", "gguf_minicpm3",
+    "minicpm3", "minicpm3_short"};
 constexpr AttentionMode kModes[] = {AttentionMode::kDecompressed, AttentionMode::kLatent,
                                     AttentionMode::kAbsorbed};
 

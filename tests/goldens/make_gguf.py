@@ -1,8 +1,9 @@
 """Makes a small GGUF file, with golden logits.
 
-Usage: make_gguf.py NAME OUT, NAME one of gguf_v2 (attn_kv_b, types of 32 values, without the keys that files of 2024
-lack), gguf_v3 (attn_k_b and attn_v_b, types of 256 values, in parts), gguf_v32 (an indexer and a drafting layer),
-gguf_glm52 (layers that share keys, whose indexers are in the file all the same), gguf_mistral4, gguf_minicpm3 (factors of
+Usage: make_gguf.py NAME OUT, NAME one of gguf_v2 (attn_kv_b, types of 32 values and plain numbers, also gates and up
+projections of one of each, without the keys that files of 2024 lack), gguf_v3 (attn_k_b and attn_v_b, types of 256
+values, in parts), gguf_k2 (384 experts in Q4_0, the other matrices in Q8_0, without the betas of YaRN), gguf_v32 (an
+indexer and a drafting layer), gguf_glm52 (layers that share keys, whose indexers are in the file all the same), gguf_mistral4, gguf_minicpm3 (factors of
 LongRoPE as tensors, constants of the published model). Random weights from a
 fixed seed. Needs numpy and `gguf` 0.19.0, which quantises and dequantises them and writes the file; the fp64 reference
 computes the golden logits from the dequantised values.
@@ -25,7 +26,11 @@ _INDEXER = {"index_n_heads": 8, "index_head_dim": 40, "index_topk": 4}
 FILES = {
     "gguf_v2": ({**_V2, **_shape(191, 64, 96, 3, 3, None, 32, 32, 32, 32), **_experts(8, 32, 3, 1, 1.0, 1, 1),
                  "topk_method": "greedy", "rope_theta": 10000, "rope_scaling": {"type": "yarn", **_yarn(40, 0.707)}},
-                ["--types", "Q8_0,Q4_0,Q4_1,Q5_0,Q5_1,IQ4_NL,MXFP4", "--kv-b", "kv_b", "--old"]),
+                ["--types", "Q8_0,BF16,Q4_0,Q4_1,F16,F32,Q5_1,IQ4_NL,MXFP4,Q5_0,Q4_0", "--kv-b", "kv_b", "--old"]),
+    "gguf_k2": ({**_V3, **_shape(163, 32, 64, 2, 2, 32, 32, 32, 32, 32), **_experts(384, 32, 8, 1, 2.827),
+                 "rope_theta": 50000, "max_position_embeddings": 131072,
+                 "rope_scaling": {"type": "yarn", **_yarn(32, 1.0, beta_fast=1, beta_slow=1)}},
+                ["--types", "Q8_0", "--experts", "Q4_0", "--old", "--pre", "kimi-k2"]),
     "gguf_v3": ({**_V3, **_shape(191, 256, 256, 2, 2, 256, 256, 32, 32, 256), **_experts(8, 32, 3, 1, 1.7, 4, 2),
                  "rope_theta": 10000, "rope_scaling": {"type": "yarn", **_yarn(40, 1.0)}},
                 ["--types", "Q4_K,Q6_K,Q5_K,Q2_K,Q3_K,IQ4_XS", "--parts", "12"]),
@@ -63,6 +68,8 @@ def main():
         for inner in ("wq_b", "wk", "weights_proj"):
             unused = tensors[f"model.layers.0.self_attn.indexer.{inner}.weight"]
             maker.store(f"blk.1.{make_model.LAYER[f'self_attn.indexer.{inner}']}.weight", unused[::-1])
+    if args.name == "gguf_k2":
+        maker.out.add_tokenizer_pre(maker.args.pre)  # by which, and 384 experts, Kimi-K2 is recognised
     maker.write()
     meant = {name: np.asarray(values, np.float64) for name, values in maker.twin.items()}
     if not maker.args.drafts:

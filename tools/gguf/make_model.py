@@ -1,11 +1,11 @@
 """Writes a Hugging Face folder as a GGUF file, and the folder of the same values in F32: its twin.
 
-    make_model.py OUT.gguf FOLDER TWIN [--types Q4_K,Q6_K] [--kv-b kv_b|split|all] [--parts N] [--old]
+    make_model.py OUT.gguf FOLDER TWIN [--types Q4_K,Q6_K] [--experts Q4_0] [--kv-b kv_b|split|all] [--parts N] [--old]
 
 Needs numpy and `gguf` 0.19.0, which quantises, dequantises and writes the file, so that both are independent of Latte.
 Types that it cannot quantise become random blocks, whose scales have the size that the weights need. Matrices take the
 types in turn; where rows are no whole blocks, Q8_0. Norms, router and router bias are F32. The twin's
-kv_b_proj is rounded to bf16, as Latte holds it if it lies in blocks. --old leaves out what files of
+kv_b_proj is rounded to bf16 where it lies in blocks, as Latte holds it. --old leaves out what files of
 2024 lack: groups of experts, betas and the absorbed form of attention.
 """
 import argparse
@@ -18,6 +18,7 @@ import gguf
 import numpy as np
 
 RANDOM = {"Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS"}
+PLAIN = [gguf.GGMLQuantizationType[name] for name in ("F32", "F16", "BF16")]
 # Where the f16 scales of a block are, and the largest |scale · code| without them.
 SCALES = {"Q2_K": ((80, 45), (82, 15)), "Q3_K": ((108, 128),), "Q4_K": ((0, 945), (2, 63)), "Q5_K": ((0, 1953), (2, 63)),
           "Q6_K": ((208, 4096),), "IQ4_NL": ((0, 127),), "IQ4_XS": ((0, 4064),)}
@@ -94,13 +95,14 @@ class Maker:
         self.arch = ARCHITECTURES.get(config["model_type"], "deepseek2")
         self.out = gguf.GGUFWriter(args.out, self.arch, split_max_tensors=args.parts, small_first_shard=args.parts > 0)
 
-    def store(self, gguf_name, values, plain=False):
-        """Adds a tensor to the file and returns the values that it stands for."""
+    def store(self, gguf_name, values, plain=False, name=None):
+        """Adds a tensor to the file, of type `name` or of the next one, and returns the values that it stands for."""
         if plain or values.ndim == 1:
             self.out.add_tensor(gguf_name, np.ascontiguousarray(values, np.float32))
             return values
-        name = self.args.types[self.turn % len(self.args.types)]
-        self.turn += 1
+        if name is None:
+            name = self.args.types[self.turn % len(self.args.types)]
+            self.turn += 1
         if values.shape[-1] % gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]][0] != 0:
             name = "Q8_0" if values.shape[-1] % 32 == 0 else "F32"
         if name == "F32":
@@ -109,25 +111,29 @@ class Maker:
         self.out.add_tensor(gguf_name, data, raw_dtype=kind)
         return stands_for
 
+    def held(self, gguf_name, values):
+        """The same for a part of kv_b, with the values that Latte holds."""
+        values = self.store(gguf_name, values)
+        return values if self.out.tensors[-1][gguf_name].dtype in PLAIN else round_bf16(values)
+
     def kv_b(self, name, layer, values):
         c = self.config
         h, n, v, r = (c[k] for k in ("num_attention_heads", "qk_nope_head_dim", "v_head_dim", "kv_lora_rank"))
         if self.args.kv_b != "split":
-            stored = self.store(f"blk.{layer}.attn_kv_b.weight", values)
-            self.twin[name] = stored if self.args.types == ["F32"] else round_bf16(stored)
+            self.twin[name] = self.held(f"blk.{layer}.attn_kv_b.weight", values)
         if self.args.kv_b == "kv_b":
             return
         heads = values.reshape(h, n + v, r)
-        k = self.store(f"blk.{layer}.attn_k_b.weight", np.ascontiguousarray(heads[:, :n].transpose(0, 2, 1)))
-        v = self.store(f"blk.{layer}.attn_v_b.weight", np.ascontiguousarray(heads[:, n:]))
+        k = self.held(f"blk.{layer}.attn_k_b.weight", np.ascontiguousarray(heads[:, :n].transpose(0, 2, 1)))
+        v = self.held(f"blk.{layer}.attn_v_b.weight", np.ascontiguousarray(heads[:, n:]))
         if self.args.kv_b == "split":
-            joined = np.concatenate([k.transpose(0, 2, 1), v], axis=1).reshape(values.shape)
-            self.twin[name] = joined if self.args.types == ["F32"] else round_bf16(joined)
+            self.twin[name] = np.concatenate([k.transpose(0, 2, 1), v], axis=1).reshape(values.shape)
 
     def experts(self, prefix, layer):
         for matrix in ("gate", "up", "down"):
             names = [f"{prefix}mlp.experts.{e}.{matrix}_proj.weight" for e in range(self.config["n_routed_experts"])]
-            stored = self.store(f"blk.{layer}.ffn_{matrix}_exps.weight", np.stack([self.source[n] for n in names]))
+            stored = self.store(f"blk.{layer}.ffn_{matrix}_exps.weight", np.stack([self.source[n] for n in names]),
+                                name=self.args.experts)
             self.twin.update(zip(names, stored))
 
     def tensors(self):
@@ -269,6 +275,7 @@ def round_bf16(values):
 def options():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--types", default="Q8_0", type=lambda text: text.split(","))
+    parser.add_argument("--experts", help="the type of the routed experts")
     parser.add_argument("--kv-b", default="split", choices=("kv_b", "split", "all"))
     parser.add_argument("--parts", type=int, default=0, help="tensors per part")
     parser.add_argument("--pre", default="deepseek-llm")

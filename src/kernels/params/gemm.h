@@ -55,6 +55,13 @@ inline TensorView BatchOfOne(const TensorView& m) {
   return out;
 }
 
+// The type that kernels must read to multiply w and its gate: that of w, if it is the gate's too. Kernels
+// that read blocks, or f32 with an x of 16 bits, read all plain numbers and all blocks.
+inline DType TypeToRead(const TensorView& w, const TensorView& gate) {
+  if (gate.empty() || gate.dtype == w.dtype || IsBlocks(w.dtype)) return w.dtype;
+  return IsBlocks(gate.dtype) ? gate.dtype : DType::kF32;
+}
+
 // One GEMM, y[b] = x[b]·W[b]ᵀ (+ bias): A = x [M, K], B = W [N, K]. With a gate it computes
 // y = silu(x·Gᵀ) ⊙ (x·Wᵀ).
 struct GemmProblem {
@@ -66,8 +73,8 @@ struct GemmProblem {
   BlockScale w_scale = {};  // of an f8, i8 or u4 weight
   TensorView x_scale;       // of an i8 x: [B, M, ⌈K/x_group⌉] f32, last dimension contiguous
   int64_t x_group = 0;      // activations per scale, counted from column 0
-  TensorView gate;          // shape, dtype and strides of w, or, if w is blocks, [B, N, K/values]
-                            // blocks of any type; may be empty
+  TensorView gate;  // as w; of another type only if both are plain numbers or blocks; may be
+                    // empty
   BlockScale gate_scale = {};  // blocks of the same size as in w_scale
 };
 
@@ -77,7 +84,8 @@ struct GemmProblem {
 struct GemmOp {
   static constexpr std::string_view kName = "gemm";
   struct Params {
-    // At least one. All have the same dtypes, x_group and scale group, or one scale per row.
+    // At least one. All have the same dtype of x, TypeToRead, x_group and scale group, or one scale
+    // per row.
     std::span<const GemmProblem> problems;
   };
   struct Shape {
@@ -100,7 +108,7 @@ struct GemmOp {
     const int64_t k = p.x.shape[2];
     return {p.x.shape[0], p.x.shape[1],
             p.w.shape[1], k,
-            p.x.dtype,    p.w.dtype,
+            p.x.dtype,    TypeToRead(p.w, p.gate),
             p.x_group,    p.w_scale.scale.empty() ? 0 : p.w_scale.ScaleGroup(k)};
   }
   static OpWork WorkOf(const Params& p) {

@@ -81,15 +81,15 @@ struct ExpertGemmOp {
   static constexpr std::string_view kName = "expert_gemm";
   struct Params {
     // [E], on the host, not changed after loading. At least one has weights; all that have them
-    // agree in shape, dtypes and scale group, and in having a gate.
+    // agree in shape, TypeToRead and scale group, and in having a gate.
     std::span<const ExpertWeights> experts;
     std::span<const int32_t> first;  // [E+1], none smaller than the one before it
     TensorView x;                    // [R, K] f32, bf16, f16 or i8; last dimension contiguous
     TensorView y;  // [R, N] f32, written in rows of experts with weights; last dimension contiguous
     TensorView x_scale;   // of an i8 x: [R, ⌈K/x_group⌉] f32, last dimension contiguous
     int64_t x_group = 0;  // activations per scale, counted from column 0
-    // One problem of known size, or none, whose weights have the dtypes and scale groups of the
-    // experts': computed in the same call.
+    // One problem of known size, or none, with the experts' TypeToRead and scale groups: computed in
+    // the same call.
     std::span<const GemmProblem> shared;
 
     // The product of expert `e`. Requires: weights of it, and readable `first`.
@@ -125,7 +125,7 @@ struct ExpertGemmOp {
             one.w.shape[0],
             k,
             p.x.dtype,
-            one.w.dtype,
+            TypeToRead(one.w, one.gate),
             p.x_group,
             one.w_scale.scale.empty() ? 0 : one.w_scale.ScaleGroup(k)};
   }

@@ -72,6 +72,12 @@ void RequestExperts(const MoeLayer& moe, std::span<const int32_t> first) {
   }
 }
 
+// The weights of one projection.
+Product WeightsOf(const Mlp& mlp, Linear Mlp::*projection) {
+  const bool gated = projection == &Mlp::up;
+  return {&(mlp.*projection), gated ? &mlp.gate : nullptr, {}, {}};
+}
+
 // One projection of the routed experts.
 struct RoutedProduct {
   std::span<const int32_t> first;
@@ -85,8 +91,8 @@ void MultiplyExperts(const MoeLayer& moe, Linear Mlp::*projection,
                      const std::optional<RoutedProduct>& routed, StepContext& step) {
   bool shared_left = shared && shared->y.elements() > 0;
   for (const ExpertTable& table : routed ? tables : std::span<const ExpertTable>()) {
-    const Linear& example = moe.experts[table.example].*projection;
-    const GemmInput in = InputFor(example, routed->x);
+    const Product example = WeightsOf(moe.experts[table.example], projection);
+    const GemmInput in = InputFor(*example.linear, routed->x);
     GemmProblem of_shared;
     ExpertGemmOp::Params p = {.experts = table.weights,
                               .first = routed->first,
@@ -94,7 +100,7 @@ void MultiplyExperts(const MoeLayer& moe, Linear Mlp::*projection,
                               .y = routed->y,
                               .x_scale = in.scale,
                               .x_group = in.group};
-    if (shared_left && InOneCall(*shared->linear, example)) {
+    if (shared_left && InOneCall(*shared, example)) {
       of_shared = ProblemOf(*shared);
       p.shared = {&of_shared, 1};
       shared_left = false;
@@ -107,26 +113,26 @@ void MultiplyExperts(const MoeLayer& moe, Linear Mlp::*projection,
 }  // namespace
 
 void Tabulate(MoeLayer& moe) {
-  const auto tables_of = [&](Linear Mlp::*projection, Linear Mlp::*gate) {
+  const auto tables_of = [&](Linear Mlp::*projection) {
     std::vector<ExpertTable> out;
     for (size_t e = 0; e < moe.experts.size(); ++e) {
-      const Linear& linear = moe.experts[e].*projection;
-      if (linear.matrix.weight.empty()) continue;  // more ranks than outputs
+      const Product expert = WeightsOf(moe.experts[e], projection);
+      if (expert.linear->matrix.weight.empty()) continue;  // more ranks than outputs
       auto table = std::ranges::find_if(out, [&](const ExpertTable& t) {
-        return InOneCall(moe.experts[t.example].*projection, linear);
+        return InOneCall(WeightsOf(moe.experts[t.example], projection), expert);
       });
       if (table == out.end())
         table = out.insert(out.end(), {std::vector<ExpertWeights>(moe.experts.size()), e});
       ExpertWeights& own = table->weights[e];
-      own = {.w = linear.matrix.weight, .w_scale = linear.Scale()};
-      if (gate == nullptr) continue;
-      own.gate = (moe.experts[e].*gate).matrix.weight;
-      own.gate_scale = (moe.experts[e].*gate).Scale();
+      own = {.w = expert.linear->matrix.weight, .w_scale = expert.linear->Scale()};
+      if (expert.gate == nullptr) continue;
+      own.gate = expert.gate->matrix.weight;
+      own.gate_scale = expert.gate->Scale();
     }
     return out;
   };
-  moe.up_tables = tables_of(&Mlp::up, &Mlp::gate);
-  moe.down_tables = tables_of(&Mlp::down, nullptr);
+  moe.up_tables = tables_of(&Mlp::up);
+  moe.down_tables = tables_of(&Mlp::down);
 }
 
 RoutedTokens WithRoom(const MoeLayer& moe, const TensorView& x, StepContext& step) {

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "tests/conformance/support/block_case.h"
 #include "tests/conformance/support/quant_case.h"
 #include "tests/conformance/support/rows.h"
 
@@ -39,10 +40,11 @@ TensorView Matrix(const TensorView& batch) {
 
 class Experts {
  public:
-  Experts(DType x_type, DType w_type, bool gated, const Routing& routing, bool has_shared,
-          std::mt19937& rng)
+  // `gate_type`: of the gates, which need not be that of the other weights.
+  Experts(DType x_type, DType w_type, std::optional<DType> gate_type, const Routing& routing,
+          bool has_shared, std::mt19937& rng)
       : routing_(routing),
-        gated_(gated),
+        gated_(gate_type.has_value()),
         x_(x_type, 1, routing.rows, kK, 128, rng),
         shared_x_(x_type, 1, kSharedRows, kK, 128, rng),
         y_(DType::kF32, {1, routing.rows, kN}, kQuantPad),
@@ -50,8 +52,10 @@ class Experts {
     const QuantBlocks blocks = {1, 32, 0, 0, DType::kBF16, /*zeros=*/true};
     // A weight and a gate of every expert, and of the shared one.
     for (size_t i = 0; i < 2 * (routing.first.size() - 1) + 2; ++i) {
-      weights_.push_back(std::make_unique<QuantWeight>(w_type, 1, kN, kK, blocks, rng));
-      if (IsPlain(w_type)) FillRandom(weights_.back()->codes, rng);
+      const DType type = i % 2 == 0 ? w_type : gate_type.value_or(w_type);
+      weights_.push_back(std::make_unique<QuantWeight>(type, 1, kN, kK, blocks, rng));
+      if (IsPlain(type)) FillRandom(weights_.back()->codes, rng);
+      if (IsBlocks(type)) FillBlocks(weights_.back()->codes, BlockScales::kReal, rng);
     }
     for (size_t e = 0; e + 1 < routing.first.size(); ++e) {
       const bool left_out = e % 4 == 1 && routing.first.size() > 3;
@@ -95,7 +99,8 @@ class Experts {
 
  private:
   BlockScale ScalesOf(const QuantWeight& w) const {
-    return IsPlain(w.codes.view().dtype) ? BlockScale{} : w.grid;
+    const DType type = w.codes.view().dtype;
+    return IsPlain(type) || IsBlocks(type) ? BlockScale{} : w.grid;
   }
   ExpertWeights WeightsOf(size_t e) const {
     const QuantWeight& w = *weights_[2 * e];
@@ -170,16 +175,34 @@ TEST(ExpertGemm, RowsHaveTheBitsOfGemmAndNoOtherRowIsWritten) {
                                    routing.rows, Name(x_type), Name(w_type),
                                    gated ? ", with gates" : "",
                                    has_shared ? ", with a shared expert" : ""));
-          Experts experts(x_type, w_type, gated, routing, has_shared, rng);
+          Experts experts(x_type, w_type, gated ? std::optional(w_type) : std::nullopt, routing,
+                          has_shared, rng);
           ExpectBitsOfGemm(experts);
           if (HasFatalFailure()) return;
         }
 }
 
+TEST(ExpertGemm, GatesMayHaveAnotherType) {
+  constexpr std::pair<DType, DType> kTypes[] = {{DType::kBF16, DType::kQ8_0},
+                                                {DType::kQ4_0, DType::kBF16},
+                                                {DType::kBF16, DType::kF32},
+                                                {DType::kQ8_0, DType::kMXFP4}};
+  std::mt19937 rng(33);
+  for (const Routing& routing : kRoutings)
+    for (const DType x_type : {DType::kF32, DType::kBF16})
+      for (const auto& [w_type, gate_type] : kTypes) {
+        SCOPED_TRACE(fmt::format("{} rows, {}·{} with gate {}", routing.rows, Name(x_type),
+                                 Name(w_type), Name(gate_type)));
+        Experts experts(x_type, w_type, gate_type, routing, /*has_shared=*/true, rng);
+        ExpectBitsOfGemm(experts);
+        if (HasFatalFailure()) return;
+      }
+}
+
 TEST(ExpertGemm, WorkIsThatOfExpertsWithRows) {
   std::mt19937 rng(32);
   for (const Routing& routing : kRoutings) {
-    const Experts experts(DType::kBF16, DType::kI8, true, routing, true, rng);
+    const Experts experts(DType::kBF16, DType::kI8, DType::kI8, routing, true, rng);
     const OpWork found = ExpertGemmOp::WorkOf(experts.Params());
     const OpWork want = GemmOp::WorkOf({experts.Problems()});
     EXPECT_EQ(found.flops, want.flops);

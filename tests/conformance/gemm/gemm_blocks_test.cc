@@ -171,9 +171,33 @@ TEST(LinearBlocksConformance, GatesAreMultiplied) {
       }
 }
 
+// One of the two is plain, or both are, in different types.
+TEST(LinearBlocksConformance, PlainNumbersAndBlocksAreMultipliedTogether) {
+  std::mt19937 rng(35);
+  size_t turn = 0;
+  const auto test = [&](DType w, DType gate) {
+    for (const QuantShape& s : {QuantShape{1, 1, 33, 512}, {2, 8, 5, 256}, {1, 33, 70, 768}}) {
+      const size_t at = turn++;
+      if (IsRun(at, 0, 4) && !HasFatalFailure())
+        ExpectRightGate(kPlainInputs[(at + at / 3) % 3], w, gate, s, rng);
+    }
+  };
+  for (const DType plain : kPlainInputs) {
+    for (const BlockCase& c : kBlockCases) {
+      test(plain, c.dtype);
+      test(c.dtype, plain);
+    }
+    for (const DType other : kPlainInputs)
+      if (other != plain) test(plain, other);
+  }
+}
+
 // Problems of different sizes, with and without gates of several types; some share their activations.
+// Some gates are plain, and some are the blocks of a plain weight.
 TEST(LinearBlocksConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
   std::mt19937 rng(34);
+  std::vector<DType> gate_types(std::begin(kPlainInputs), std::end(kPlainInputs));
+  for (const BlockCase& c : kBlockCases) gate_types.push_back(c.dtype);
   for (const DType type : {DType::kQ4_K, DType::kQ6_K}) {
     std::vector<std::unique_ptr<BlockWeight>> weights, gates;
     std::vector<std::unique_ptr<QuantInput>> inputs;
@@ -186,8 +210,10 @@ TEST(LinearBlocksConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
                                                       i % 2 == 0 ? 256 : 512, 128, rng));
       const int64_t m = inputs.back()->x.view().shape[1];
       const int64_t k = inputs.back()->x.view().shape[2];
-      const DType gate = kBlockCases[static_cast<size_t>(i) % std::size(kBlockCases)].dtype;
-      weights.push_back(std::make_unique<BlockWeight>(type, 1, n, k, BlockScales::kReal, rng));
+      const bool plain = i % 6 == 2;
+      const DType gate = plain ? type : gate_types[static_cast<size_t>(i) % gate_types.size()];
+      weights.push_back(std::make_unique<BlockWeight>(plain ? kPlainInputs[i / 6 % 3] : type, 1, n,
+                                                      k, BlockScales::kReal, rng));
       gates.push_back(std::make_unique<BlockWeight>(gate, 1, n, k, BlockScales::kReal, rng));
       alone.emplace_back(DType::kF32, std::initializer_list<int64_t>{1, m, n});
       together.emplace_back(DType::kF32, std::initializer_list<int64_t>{1, m, n});

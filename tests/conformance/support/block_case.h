@@ -71,13 +71,14 @@ inline void FillBlocks(const TensorView& t, BlockScales scales, std::mt19937& rn
     }
 }
 
-// A weight [B, N, K] in blocks, and its values as plain f32. The rows are one block apart.
+// A weight [B, N, K] in blocks or plain numbers, and its values as plain f32. The rows are one element
+// apart.
 struct BlockWeight {
   BlockWeight(DType type, int64_t b, int64_t n, int64_t k, BlockScales scales, std::mt19937& rng)
       : w(type, {b, n, k / ValuesPerElement(type)}, /*row_padding=*/1, /*shift=*/1),
         values(DType::kF32, {b, n, k}),
         magnitude(DType::kF32, {b, n, k}) {
-    FillBlocks(w, scales, rng);
+    IsPlain(type) ? FillRandom(w, rng) : FillBlocks(w, scales, rng);
     for (int64_t row = 0; row < b * n; ++row)
       for (int64_t i = 0; i < k; ++i) {
         const float value = InfoOf(type).load(w.view().NthRow(row), i);

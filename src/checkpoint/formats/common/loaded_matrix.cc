@@ -58,8 +58,9 @@ void LoadedMatrix::FreeOtherRows() {
   }
 }
 
-bool LoadedMatrix::IsStoredAs(const LoadedMatrix& other) const {
-  if (IsBlocks(weight.dtype) && IsBlocks(other.weight.dtype)) return true;
+bool LoadedMatrix::IsReadWith(const LoadedMatrix& other) const {
+  const auto has_no_scales = [](DType dtype) { return IsPlain(dtype) || IsBlocks(dtype); };
+  if (has_no_scales(weight.dtype) && has_no_scales(other.weight.dtype)) return true;
   return weight.dtype == other.weight.dtype && scale.dtype == other.scale.dtype &&
          block_rows == other.block_rows && block_columns == other.block_columns &&
          zero.empty() == other.zero.empty();

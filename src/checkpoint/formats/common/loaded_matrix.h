@@ -46,8 +46,9 @@ struct LoadedMatrix {
   // Frees the rows that are not kept, if loading made a copy of all.
   void FreeOtherRows();
 
-  // Whether one call can multiply both, one as the gate of the other. Blocks may be of two types.
-  bool IsStoredAs(const LoadedMatrix& other) const;
+  // Whether one call can multiply both, one as the gate of the other: plain numbers and blocks of any
+  // types, or numbers with scales in one format.
+  bool IsReadWith(const LoadedMatrix& other) const;
   // "i8 in blocks of 1x128 with zeros", "q4_k", for messages.
   std::string FormatText() const;
 

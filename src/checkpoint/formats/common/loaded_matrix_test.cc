@@ -63,16 +63,25 @@ INSTANTIATE_TEST_SUITE_P(Types, LoadedBlocks,
                                            DType::kIQ4_NL),
                          [](const auto& of) { return std::string(Name(of.param)); });
 
-// A gate may have blocks of another type than the other weight, and nothing else.
-TEST(LoadedMatrix, BlocksOfTwoTypesAreMultipliedTogether) {
+// A gate and the other weight: numbers with scales are in one format, others in any.
+TEST(LoadedMatrix, PlainNumbersAndBlocksAreMultipliedTogether) {
   const LoadedMatrix q4 = MatrixOf(DType::kQ4_K, 2, 256);
   const LoadedMatrix q6 = MatrixOf(DType::kQ6_K, 2, 256);
-  LoadedMatrix plain;
-  plain.weight = plain.Own(Tensor(DType::kBF16, {2, 256}));
-  EXPECT_TRUE(q4.IsStoredAs(q6));
-  EXPECT_TRUE(q4.IsStoredAs(q4));
-  EXPECT_FALSE(q4.IsStoredAs(plain));
-  EXPECT_FALSE(plain.IsStoredAs(q4));
+  const auto numbers = [](DType dtype) {
+    LoadedMatrix out;
+    out.weight = out.Own(Tensor(dtype, {2, 256}));
+    return out;
+  };
+  const LoadedMatrix bf16 = numbers(DType::kBF16);
+  const LoadedMatrix f8 = numbers(DType::kF8E4M3);
+  EXPECT_TRUE(q4.IsReadWith(q6));
+  EXPECT_TRUE(q4.IsReadWith(bf16));
+  EXPECT_TRUE(bf16.IsReadWith(q4));
+  EXPECT_TRUE(bf16.IsReadWith(numbers(DType::kF32)));
+  EXPECT_TRUE(f8.IsReadWith(f8));
+  EXPECT_FALSE(f8.IsReadWith(bf16));
+  EXPECT_FALSE(bf16.IsReadWith(f8));
+  EXPECT_FALSE(q4.IsReadWith(f8));
   EXPECT_EQ(q4.FormatText(), "q4_k");
 }
 
