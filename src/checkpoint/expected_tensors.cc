@@ -263,11 +263,12 @@ Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
     extra.Add(fmt::format("'{}'", Printable(tensor.first)));
   }
 
+  const bool is_gguf = config.quant.format().everywhere;
   if (missing.count + extra.count + shapes.count > 0)
-    return Corrupt(
-        fmt::format("the tensors do not fit {}: {}; expected the tensors of {} with {} layers",
-                    config.quant.format().everywhere ? "the metadata" : "config.json",
-                    Join(missing, extra, shapes), config.architecture, config.layers));
+    return Corrupt(fmt::format(
+        "the tensors do not fit {}: {}; expected the tensors of {} with {} layers{}",
+        is_gguf ? "the metadata" : "config.json", Join(missing, extra, shapes), config.architecture,
+        config.layers, is_gguf ? "; take another copy of the model" : ""));
   if (dtypes.count > 0)
     return Unsupported(dtypes.Describe("tensors have a dtype that is not read there"));
   return {};

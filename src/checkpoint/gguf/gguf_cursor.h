@@ -19,6 +19,10 @@ namespace latte {
 
 class GgufCursor {
  public:
+  // Advice about a file that is not as it was.
+  static constexpr std::string_view kDamaged = "the file may be damaged: download it again";
+  static constexpr std::string_view kCutShort = "the file may be cut short: download it again";
+
   // `path` is used in messages and must outlive the cursor.
   GgufCursor(std::span<const std::byte> bytes, const std::string& path)
       : bytes_(bytes), path_(path) {}
@@ -34,8 +38,7 @@ class GgufCursor {
   [[nodiscard]] Result<std::span<const std::byte>> Bytes(uint64_t count, std::string_view what) {
     if (count > bytes_.size() - position_)
       return Bad(fmt::format("{} of {} bytes at byte {}", what, count, position_),
-                 fmt::format("only {} more bytes; the file may be cut short: download it again",
-                             bytes_.size() - position_));
+                 fmt::format("only {} more bytes", bytes_.size() - position_), kCutShort);
     const auto out = bytes_.subspan(position_, count);
     position_ += count;
     return out;
@@ -58,9 +61,10 @@ class GgufCursor {
     return std::string_view(reinterpret_cast<const char*>(text.data()), text.size());
   }
 
-  tl::unexpected<Error> Bad(std::string_view expected, std::string_view found) const {
-    return Corrupt(fmt::format("{}: {}{}expected {}, found {}", path_, part_,
-                               part_.empty() ? "" : ": ", expected, found));
+  tl::unexpected<Error> Bad(std::string_view expected, std::string_view found,
+                            std::string_view advice = kDamaged) const {
+    return Corrupt(fmt::format("{}: {}{}expected {}, found {}; {}", path_, part_,
+                               part_.empty() ? "" : ": ", expected, found, advice));
   }
   // An error of another function, with the place in front.
   tl::unexpected<Error> Bad(const Error& error) const {

@@ -27,8 +27,8 @@ Status CheckStart(GgufCursor& cursor, std::span<const std::byte> bytes) {
                               std::min<size_t>(bytes.size(), 16));
   if (!text.starts_with(kMagic))
     return Corrupt(fmt::format(
-        "{}: not a GGUF file{}: expected 'GGUF' at its start, found {}", cursor.path(),
-        text.starts_with("version https") ? " (it is a Git LFS pointer: download the file)" : "",
+        "{}: not a GGUF file{}: expected 'GGUF' at its start, found {}; download the file again",
+        cursor.path(), text.starts_with("version https") ? " (it is a Git LFS pointer)" : "",
         text.empty() ? "an empty file" : fmt::format("'{}'", Printable(text.substr(0, 4)))));
   LATTE_RETURN_IF_ERROR(cursor.Bytes(kMagic.size(), "the magic number"));
   LATTE_ASSIGN_OR_RETURN(const uint32_t version, cursor.Number<uint32_t>("the version"));
@@ -49,9 +49,9 @@ Result<int64_t> ReadAlignment(const GgufMetadata& metadata) {
   LATTE_ASSIGN_OR_RETURN(const std::optional<int64_t> alignment, metadata.Int(kKey));
   if (value->type != GgufValueType::kU32 || !IsPow2(*alignment) || *alignment > kMaxAlignment)
     return Corrupt(fmt::format(
-        "{}: metadata key '{}': expected a power of two up to {} of type u32, found {}{}",
+        "{}: metadata key '{}': expected a power of two up to {} of type u32, found {}{}; {}",
         metadata.path(), kKey, kMaxAlignment, *alignment,
-        value->type == GgufValueType::kU32 ? "" : " of another type"));
+        value->type == GgufValueType::kU32 ? "" : " of another type", GgufCursor::kDamaged));
   return *alignment;
 }
 
@@ -108,10 +108,8 @@ Result<StoredTensor> ReadTensorInfo(GgufCursor& cursor, int64_t alignment) {
 Status ReadTensorInfos(GgufCursor& cursor, uint64_t count, int64_t alignment, GgufHeader& header) {
   cursor.SetPart("tensors");
   if (count > static_cast<uint64_t>(cursor.left()) / kLeastTensorBytes)
-    return cursor.Bad(
-        fmt::format("{} tensors", count),
-        fmt::format("only {} more bytes; the file may be cut short: download it again",
-                    cursor.left()));
+    return cursor.Bad(fmt::format("{} tensors", count),
+                      fmt::format("only {} more bytes", cursor.left()), GgufCursor::kCutShort);
   for (uint64_t i = 0; i < count; ++i) {
     cursor.SetPart(fmt::format("tensor {} of {}", i + 1, count));
     LATTE_ASSIGN_OR_RETURN(const std::string_view name, cursor.String("a name"));
@@ -127,9 +125,10 @@ Status ReadTensorInfos(GgufCursor& cursor, uint64_t count, int64_t alignment, Gg
 }
 
 tl::unexpected<Error> BadPlace(const std::string& path, std::string_view name,
-                               std::string_view expected, std::string_view found) {
-  return Corrupt(fmt::format("{}: tensor '{}': expected {}, found {}", path, Printable(name),
-                             expected, found));
+                               std::string_view expected, std::string_view found,
+                               std::string_view advice) {
+  return Corrupt(fmt::format("{}: tensor '{}': expected {}, found {}; {}", path, Printable(name),
+                             expected, found, advice));
 }
 
 // Makes the tensors' places count from the start of the file, and checks that they lie in it and do not
@@ -142,10 +141,9 @@ Status PlaceTensors(int64_t data_start, int64_t file_bytes, const std::string& p
     StoredTensor& tensor = place.second;
     const int64_t data_bytes = std::max<int64_t>(file_bytes - data_start, 0);
     if (tensor.begin > data_bytes || tensor.bytes > data_bytes - tensor.begin)
-      return BadPlace(
-          path, place.first,
-          fmt::format("{} bytes within the {} bytes of data", tensor.bytes, data_bytes),
-          fmt::format("offset {}; the file may be cut short: download it again", tensor.begin));
+      return BadPlace(path, place.first,
+                      fmt::format("{} bytes within the {} bytes of data", tensor.bytes, data_bytes),
+                      fmt::format("offset {}", tensor.begin), GgufCursor::kCutShort);
     tensor.begin += data_start;
     places.push_back(&place);
   }
@@ -157,7 +155,8 @@ Status PlaceTensors(int64_t data_start, int64_t file_bytes, const std::string& p
       return BadPlace(path, places[i]->first,
                       fmt::format("data after that of '{}', which ends at byte {}",
                                   Printable(places[i - 1]->first), before.begin + before.bytes),
-                      fmt::format("byte {}: tensors overlap", places[i]->second.begin));
+                      fmt::format("byte {}: tensors overlap", places[i]->second.begin),
+                      GgufCursor::kDamaged);
   }
   return {};
 }
@@ -172,7 +171,7 @@ Result<GgufHeader> ParseGgufHeader(std::span<const std::byte> bytes, const std::
                          cursor.Number<uint64_t>("the number of metadata entries"));
   if (tensors > kMaxGgufTensors)
     return cursor.Bad(fmt::format("at most {} tensors", kMaxGgufTensors),
-                      fmt::format("{}; the file may be damaged", tensors));
+                      fmt::format("{}", tensors));
   GgufHeader header;
   LATTE_ASSIGN_OR_RETURN(header.metadata, GgufMetadata::Read(cursor, entries));
   LATTE_ASSIGN_OR_RETURN(const int64_t alignment, ReadAlignment(header.metadata));

@@ -328,6 +328,10 @@ void RefusesAll(const std::vector<BadFile>& files) {
     EXPECT_EQ(parsed.error().code, bad.code) << message;
     EXPECT_TRUE(message.starts_with("w.gguf: ")) << message;
     EXPECT_NE(message.find(bad.words), std::string::npos) << message;
+    const bool says_what_to_do = message.find("download ") != std::string::npos ||
+                                 message.find("; take ") != std::string::npos ||
+                                 message.find("newer") != std::string::npos;
+    EXPECT_TRUE(says_what_to_do) << message;
     EXPECT_EQ(message.find_first_of(std::string_view("\n\r\x1b\0", 4)), std::string::npos);
   }
 }

@@ -76,7 +76,7 @@ Status ReadValues(GgufCursor& cursor, uint64_t count, GgufValue& value) {
   if (count > left / info.bytes)
     return cursor.Bad(
         fmt::format("{} values of type {} at byte {}", count, info.name, cursor.position()),
-        fmt::format("only {} more bytes; the file may be cut short: download it again", left));
+        fmt::format("only {} more bytes", left), GgufCursor::kCutShort);
   value.count = static_cast<int64_t>(count);
   if (value.type != GgufValueType::kString) {
     LATTE_ASSIGN_OR_RETURN(value.bytes, cursor.Bytes(count * info.bytes, "the value"));
@@ -116,12 +116,10 @@ Result<GgufMetadata> GgufMetadata::Read(GgufCursor& cursor, uint64_t count) {
   cursor.SetPart("metadata");
   if (count > kMaxMetadataEntries)
     return cursor.Bad(fmt::format("at most {} entries", kMaxMetadataEntries),
-                      fmt::format("{}; the file may be damaged", count));
+                      fmt::format("{}", count));
   if (count > static_cast<uint64_t>(cursor.left()) / kLeastEntryBytes)
-    return cursor.Bad(
-        fmt::format("{} entries", count),
-        fmt::format("only {} more bytes; the file may be cut short: download it again",
-                    cursor.left()));
+    return cursor.Bad(fmt::format("{} entries", count),
+                      fmt::format("only {} more bytes", cursor.left()), GgufCursor::kCutShort);
   for (uint64_t i = 0; i < count; ++i) {
     cursor.SetPart(fmt::format("metadata entry {} of {}", i + 1, count));
     LATTE_ASSIGN_OR_RETURN(const std::string_view key, cursor.String("a key"));
@@ -144,7 +142,8 @@ const GgufValue* GgufMetadata::Find(std::string_view key) const {
 tl::unexpected<Error> GgufMetadata::WrongType(std::string_view key, std::string_view expected,
                                               const GgufValue& found) const {
   return Corrupt(fmt::format(
-      "{}: metadata key '{}': expected {}, found {}", path_, Printable(key), expected,
+      "{}: metadata key '{}': expected {}, found {}; take another copy of the model", path_,
+      Printable(key), expected,
       found.is_array ? fmt::format("an array of {} values of type {}", found.count,
                                    InfoOfValue(found.type).name)
                      : fmt::format("a value of type {}", InfoOfValue(found.type).name)));
@@ -170,8 +169,10 @@ Result<int64_t> GgufMetadata::IntAt(std::string_view key, const GgufValue& value
   }
   const auto number = LoadValue<int64_t>(value, i);
   if (value.type == GgufValueType::kU64 && number < 0)
-    return Corrupt(fmt::format("{}: metadata key '{}': expected an integer below 2^63, found {}",
-                               path_, Printable(key), static_cast<uint64_t>(number)));
+    return Corrupt(
+        fmt::format("{}: metadata key '{}': expected an integer below 2^63, found {}; take another "
+                    "copy of the model",
+                    path_, Printable(key), static_cast<uint64_t>(number)));
   return number;
 }
 
@@ -192,8 +193,10 @@ Result<std::optional<double>> GgufMetadata::Number(std::string_view key) const {
   const double number =
       is_f32 ? static_cast<double>(LoadValue<float>(*value, 0)) : LoadValue<double>(*value, 0);
   if (!std::isfinite(number))
-    return Corrupt(fmt::format("{}: metadata key '{}': expected a finite number, found {}", path_,
-                               Printable(key), number));
+    return Corrupt(
+        fmt::format("{}: metadata key '{}': expected a finite number, found {}; take another copy "
+                    "of the model",
+                    path_, Printable(key), number));
   return number;
 }
 
@@ -237,7 +240,8 @@ Result<std::optional<std::vector<float>>> GgufMetadata::Floats(std::string_view 
     out.push_back(LoadValue<float>(*value, i));
     if (!std::isfinite(out.back()))
       return Corrupt(
-          fmt::format("{}: metadata key '{}': expected finite numbers, found {} as number {}",
+          fmt::format("{}: metadata key '{}': expected finite numbers, found {} as number {}; take "
+                      "another copy of the model",
                       path_, Printable(key), out.back(), i));
   }
   return out;

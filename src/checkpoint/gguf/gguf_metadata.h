@@ -79,4 +79,12 @@ class GgufMetadata {
   std::map<std::string, GgufValue, std::less<>> entries_;
 };
 
+// `result` of parsing something that metadata became; its error says what to do about it.
+template <class T>
+Result<T> WithAdvice(Result<T> result) {
+  if (!result && result.error().code == Code::kCorrupt)
+    result.error().message += "; take another copy of the model";
+  return result;
+}
+
 }  // namespace latte

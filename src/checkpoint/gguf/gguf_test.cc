@@ -185,7 +185,8 @@ TEST_F(GgufFilesTest, ValuesOfAnotherTypeAreErrors) {
   ASSERT_TRUE(opened.has_value());
   const GgufMetadata& in = opened->metadata();
   const auto message = [&](std::string_view key, std::string_view rest) {
-    return fmt::format("{}: metadata key '{}': expected {}", dir_.File("a.gguf"), key, rest);
+    return fmt::format("{}: metadata key '{}': expected {}; take another copy of the model",
+                       dir_.File("a.gguf"), key, rest);
   };
   EXPECT_EQ(MessageOf(in.Int("f32")), message("f32", "an integer, found a value of type f32"));
   EXPECT_EQ(MessageOf(in.Int("yes")), message("yes", "an integer, found a value of type bool"));

@@ -318,7 +318,7 @@ Result<ModelConfig> ParseGgufConfig(const GgufMetadata& metadata, const StoredTe
   const std::string text = Dump(json);
   LATTE_ASSIGN_OR_RETURN(const Json parsed,
                          Json::Parse(text, metadata.path() + ", its metadata as config.json"));
-  LATTE_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(parsed));
+  LATTE_ASSIGN_OR_RETURN(ModelConfig config, WithAdvice(ParseModelConfig(parsed)));
   config.text_hash = XXH3_64bits(text.data(), text.size());
   config.assumed = std::move(assumed);
   config.quant.schemes = {{.format = &kGgufWeights}};

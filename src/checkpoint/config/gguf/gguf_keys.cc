@@ -1,6 +1,8 @@
 #include "src/checkpoint/config/gguf/gguf_keys.h"
 
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -9,6 +11,8 @@
 namespace latte {
 
 double ShortDecimal(double value) {
+  // A number that f32 does not hold stays as it is: JSON has no infinity, and null would mean no key.
+  if (std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) return value;
   const std::string digits = fmt::format("{}", static_cast<float>(value));
   double out = value;
   std::from_chars(digits.data(), digits.data() + digits.size(), out);
@@ -25,11 +29,12 @@ std::string GgufKeys::Where(std::string_view key) const {
 
 tl::unexpected<Error> GgufKeys::Bad(std::string_view key, std::string_view expected,
                                     std::string_view found) const {
-  return Corrupt(fmt::format("{}: expected {}, found {}", Where(key), expected, Printable(found)));
+  return Corrupt(fmt::format("{}: expected {}, found {}; take another copy of the model",
+                             Where(key), expected, Printable(found)));
 }
 
 tl::unexpected<Error> GgufKeys::Missing(std::string_view key) const {
-  return Corrupt(fmt::format("{} is missing", Where(key)));
+  return Corrupt(fmt::format("{} is missing; take a newer copy of the model", Where(key)));
 }
 
 Result<std::optional<int64_t>> GgufKeys::Find(std::string_view key) const {

@@ -1,6 +1,7 @@
 #include "src/checkpoint/config/gguf/gguf_minicpm3.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string_view>
 
@@ -24,13 +25,18 @@ Result<JsonOut> ReadFactors(const GgufKeys& in, const StoredTensors& tensors,
   if (tensor.dtype_name != "F32" || tensor.shape.size() != 1 || tensor.shape[0] > kMostFactors)
     return Corrupt(fmt::format(
         "{}: tensor '{}': expected up to {} values of F32 in one row, found {} "
-        "dimensions of {}",
+        "dimensions of {}; take another copy of the model",
         in.path(), name, kMostFactors, tensor.shape.size(), Printable(tensor.dtype_name)));
   JsonOut out = JsonOut::array();
   const std::span<const std::byte> stored = bytes(tensor);
   for (int64_t i = 0; i < tensor.shape[0]; ++i) {
     float value = 0;
     std::memcpy(&value, stored.data() + static_cast<size_t>(i) * sizeof(float), sizeof(float));
+    if (!std::isfinite(value))
+      return Corrupt(
+          fmt::format("{}: tensor '{}': expected finite values, found {} as value {}; take another "
+                      "copy of the model",
+                      in.path(), name, value, i));
     out.push_back(ShortDecimal(static_cast<double>(value)));
   }
   return out;

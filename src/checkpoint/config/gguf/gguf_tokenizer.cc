@@ -341,7 +341,7 @@ Result<Tokenizer> TokenizerOfRanks(const GgufMetadata& metadata, const GgufVocab
                                       {"special", vocabulary.types[id] != kUserDefinedToken}};
   }
   config["added_tokens_decoder"] = std::move(added);
-  return Tokenizer::FromTiktoken(model, Dump(config), place);
+  return WithAdvice(Tokenizer::FromTiktoken(model, Dump(config), place));
 }
 
 }  // namespace
@@ -356,7 +356,8 @@ Result<Tokenizer> ParseGgufTokenizer(const GgufMetadata& metadata) {
   LATTE_ASSIGN_OR_RETURN(const std::string pipeline, kind.is_sentencepiece()
                                                          ? SentencePiecePipeline(metadata)
                                                          : SplittingPipeline(*kind.splitting));
-  return Tokenizer::FromJson(TokenizerJson(vocabulary, kind, pipeline), Dump(config), place);
+  return WithAdvice(
+      Tokenizer::FromJson(TokenizerJson(vocabulary, kind, pipeline), Dump(config), place));
 }
 
 }  // namespace latte

@@ -20,6 +20,8 @@ std::string ErrorOf(const GgufModel& model, Code code = Code::kCorrupt) {
   if (tokenizer) return "no error";
   EXPECT_EQ(tokenizer.error().code, code) << tokenizer.error().message;
   EXPECT_TRUE(tokenizer.error().message.starts_with("m.gguf")) << tokenizer.error().message;
+  EXPECT_TRUE(tokenizer.error().message.find("take ") != std::string::npos)
+      << tokenizer.error().message;
   return tokenizer.error().message;
 }
 
