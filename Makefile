@@ -99,7 +99,7 @@ lint:  ## formatting, layering, documentation
 
 fmt:  ## format every source file in place
 	$(INSTALL) lint
-	git ls-files '*.h' '*.cc' '*.c' | xargs clang-format -i
+	git ls-files '*.h' '*.cc' '*.c' '*.cuh' '*.cu' | xargs clang-format -i
 
 install: build  ## binary, library, headers and model under PREFIX (default /usr/local)
 	cmake --install $(BUILD) --prefix $(PREFIX)

@@ -38,14 +38,17 @@ FENCED = [
     (r"^histedit\.h", ("apps/terminal/line_editor.cc",)),
     (r"(spdlog|prometheus)/", ("src/serve/observe/",)),
     (r"(immintrin|x86intrin|emmintrin)", ("src/kernels/cpu/isa/",)),
-    (r"cuda_runtime", ("src/kernels/cuda/", "src/tensor/device_cuda.cc", "src/comm/nccl.cc")),
+    (r"^cuda(_\w+)?\.h", ("src/kernels/cuda/words/", "tests/cuda/")),
     (r"^mpi\.h", ("src/comm/mpi/module.c",)),
     (r"regex>?$", ()),
 ]
-# Words in code: vector and matrix intrinsics stay in one folder, and only the kernels choose an instruction set.
+# Words in code: vector and matrix intrinsics stay in one folder, only the kernels choose an instruction set, and kernels of
+# GPUs are written in words of ours, which the emulator can check.
 FENCED_WORDS = [
     (re.compile(r"\b(_mm\d*_\w+|_tile_\w+|__builtin_ia32_(?!pause)\w+)"), ("src", "include", "apps", "tests", "fuzz", "bench"), (
         "src/kernels/cpu/isa/",)),
+    (re.compile(r"\b(threadIdx|blockIdx|blockDim|gridDim|__shared__|__syncthreads|__syncwarp|__shfl\w*|asm|__asm__)\b"), (
+        "src/kernels/cuda", "tests/cuda"), ("src/kernels/cuda/words/",)),
     (re.compile(r"\b(Isa\b|x86::)"), ("src", "include", "apps"), (
         "src/kernels/", "src/layers/mla/calibration.cc", "src/jobs/bench/bench_timer.", "src/engine/core/engine_faults_test.cc",
         "src/engine/sampling/sampler_plain_test.cc", "src/layers/mla/path_cost_test.cc")),  # rates, peaks, tests
@@ -121,7 +124,8 @@ def test_only_headers(root):
         for header in ANY.findall(path.read_text()):
             users.setdefault(header, set()).add(name if of_product else None)
     for name, of_one in sorted(users.items()):
-        if name.startswith(("src/", "apps/")) and not name.endswith("_test.h") and not of_one - {None, name.removesuffix(".h")}:
+        of_nvcc = name.endswith(".cuh")  # lists of kernels and programs of tests include them
+        if name.startswith(("src/", "apps/")) and not of_nvcc and not name.endswith("_test.h") and not of_one - {None, name.removesuffix(".h")}:
             yield f"{name}: no other file of the product includes it: move it to tests/support with its source file, or delete it"
 
 

@@ -6,7 +6,7 @@ check() {
   name="$1"; shift
   if "$@"; then echo "$name: ok"; else echo "$name: FAILED"; failed=1; fi
 }
-formatted() { git ls-files --cached --others --exclude-standard '*.h' '*.cc' '*.c' | xargs clang-format --dry-run -Werror; }
+formatted() { git ls-files --cached --others --exclude-standard '*.h' '*.cc' '*.c' '*.cuh' '*.cu' | xargs clang-format --dry-run -Werror; }
 check format formatted
 check layers python3 tools/check_layers.py
 check docs python3 tools/check_docs.py

@@ -75,6 +75,11 @@ class Lint(unittest.TestCase):
         self.write("apps/b.cc", "x86::kAvx2;\n")
         self.refused("check_layers.py", "apps/a.cc: Isa", "apps/b.cc: x86::")
 
+    def test_kernels_of_gpus_are_written_in_words(self):
+        self.write("src/kernels/cuda/words/a.cuh", '#include <cuda.h>\nint t = threadIdx.x; asm("");\n')
+        self.write("src/kernels/cuda/any/a.cuh", "#include <cuda_bf16.h>\n// threadIdx\nint t = blockIdx.x;\n")
+        self.refused("check_layers.py", "src/kernels/cuda/any/a.cuh: <cuda_bf16.h>", "src/kernels/cuda/any/a.cuh: blockIdx")
+
     def test_a_full_folder_is_named(self):
         for number in range(26):
             self.write(f"src/base/{number}.h", "")

@@ -11,21 +11,25 @@ namespace {
 
 constexpr size_t kMaxErrors = 12;
 
-thread_local BlockRun* running = nullptr;
-
 void MaxInto(std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
   for (size_t i = 0; i < a.size(); ++i) a[i] = std::max(a[i], b[i]);
 }
 
 }  // namespace
 
-BlockRun& Running() { return *running; }
+constinit thread_local BlockRun* running_block = nullptr;
 
 const Place& Here() { return Running().Where(); }
 
-void Seen::Join(const Seen& other) {
+void Clocks::Join(const Clocks& other) {
   MaxInto(clock, other.clock);
   MaxInto(fenced, other.fenced);
+}
+
+void Gathering::Add(const Seen& seen) {
+  if (seen == last) return;
+  clocks.Join(*seen);
+  last = seen;
 }
 
 BlockRun::BlockRun(const LaunchInfo& info, GlobalMemory& memory, const Options& options,
@@ -71,16 +75,15 @@ void BlockRun::StartLanes() {
   for (Meeting& m : meetings_) m.arrived = 0;
   accesses_.assign(Index(threads_ / 32), {});
   barriers_.assign(16, NamedBarrier{});
-  for (int i = 0; i < threads_; ++i) {
-    Lane& lane = LaneAt(i);
+  const Seen nothing = std::make_shared<const Clocks>(NewClocks());
+  for (Lane& lane : lanes_) {
     lane = Lane();
-    lane.seen = NewSeen();
-    lane.seen.clock[Index(i)] = 1;
+    lane.seen = nothing;
   }
 }
 
 void BlockRun::Run(Dim3 index, int number, const std::function<void()>& body) {
-  running = this;
+  running_block = this;
   place_.block[0] = index.x;
   place_.block[1] = index.y;
   place_.block[2] = index.z;
@@ -100,7 +103,7 @@ void BlockRun::Run(Dim3 index, int number, const std::function<void()>& body) {
   for (int i = 0; i < threads_; ++i)
     if (!LaneAt(i).done) fibers.Forget(i);
   CheckLeftovers();
-  running = nullptr;
+  running_block = nullptr;
 }
 
 // The next lane to run: mostly one of the same warp, now and then another warp's.
@@ -199,15 +202,23 @@ void BlockRun::CheckLeftovers() {
 
 // ---- order
 
-void BlockRun::Release(int lane, Seen* to) {
-  to->Join(LaneAt(lane).seen);
-  ++LaneAt(lane).seen.clock[Index(lane)];
+void BlockRun::Release(int lane, Gathering* to) {
+  to->Add(LaneAt(lane).seen);
+  to->clocks.clock[Index(lane)] = LaneAt(lane).clock++;
+}
+
+void BlockRun::FenceProxy(int lane) {
+  Clocks clocks = *LaneAt(lane).seen;
+  clocks.fenced = clocks.clock;
+  clocks.fenced[Index(lane)] = Clock(lane);
+  LaneAt(lane).seen = std::make_shared<const Clocks>(std::move(clocks));
 }
 
 void BlockRun::SyncLanes(int first, int count) {
-  Seen all = NewSeen();
+  Gathering all{NewClocks(), nullptr};
   for (int i = first; i < first + count; ++i) Release(i, &all);
-  for (int i = first; i < first + count; ++i) Acquire(i, all);
+  const Seen seen = std::make_shared<const Clocks>(std::move(all.clocks));
+  for (int i = first; i < first + count; ++i) LaneAt(i).seen = seen;
 }
 
 void BlockRun::Barrier(int id, int threads, bool wait, Site site) {
@@ -217,19 +228,20 @@ void BlockRun::Barrier(int id, int threads, bool wait, Site site) {
   NamedBarrier& b = barriers_[Index(id)];
   if (b.arrived == 0) {
     b.expected = threads;
-    b.seen = NewSeen();
+    b.gathering = {NewClocks(), nullptr};
   }
   if (b.expected != threads) Fatal("lanes disagree on a barrier's count, " + At(site));
   const int self = Current();
-  Release(self, &b.seen);
+  Release(self, &b.gathering);
   if (wait) b.waiting.push_back(self);
   if (++b.arrived < b.expected) {
     if (wait) Wait("a barrier", site);
     return;
   }
   ++Count().barriers;
+  const Seen seen = std::make_shared<const Clocks>(std::move(b.gathering.clocks));
   for (const int lane : b.waiting) {
-    Acquire(lane, b.seen);
+    LaneAt(lane).seen = seen;
     Wake(lane);
   }
   b.arrived = 0;

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,23 +20,34 @@ constexpr uint32_t kNever = 0xffffffffu;  // a clock that nothing has seen: the 
 // Thrown in the lane that breaks a rule so badly that the block cannot continue.
 struct Abandoned {};
 
-// The history of one 4-byte word of shared memory. Its reads are in BlockRun::reads_.
+// The last write of one 4-byte word of shared memory. Small, because every access reads it; where it
+// was written is in BlockRun::write_sites_, its reads in BlockRun::reads_.
 struct SharedCell {
-  Site write_site;
   uint32_t write_clock = 0;  // 0: never written
   uint16_t writer = 0;
   bool async_proxy = false;  // written by TMA
 };
 
 // The clocks of all lanes as one lane has seen them, and those whose ordinary stores are fenced for
-// the asynchronous proxy. Barriers carry one along. No lane writes the bytes of TMA: each mbarrier
-// has its clock, after the lanes' clocks, and only a wait on it shows it.
-struct Seen {
+// the asynchronous proxy. No lane writes the bytes of TMA: each mbarrier has its clock, after the
+// lanes' clocks, and only a wait on it shows it.
+struct Clocks {
   std::vector<uint32_t> clock, fenced;
-  Seen() = default;
-  explicit Seen(int threads)
-      : clock(static_cast<size_t>(threads)), fenced(static_cast<size_t>(threads)) {}
-  void Join(const Seen& other);
+  Clocks() = default;
+  explicit Clocks(int count)
+      : clock(static_cast<size_t>(count)), fenced(static_cast<size_t>(count)) {}
+  void Join(const Clocks& other);
+};
+
+// Lanes that leave a barrier have seen the same, so they share it. A lane's own entry in it is older
+// than Lane::clock.
+using Seen = std::shared_ptr<const Clocks>;
+
+// Joins what lanes have seen until a barrier lets them go.
+struct Gathering {
+  Clocks clocks;
+  Seen last;  // joined last: most lanes come with the same
+  void Add(const Seen& seen);
 };
 
 struct AsyncCopy {
@@ -50,6 +62,7 @@ struct Lane {
   bool done = false;
   const char* waits = "";  // for the deadlock report
   Site site;
+  uint32_t clock = 1;
   Seen seen;
   std::vector<AsyncCopy> open_group;
   std::vector<std::vector<AsyncCopy>> groups;
@@ -73,7 +86,7 @@ struct WarpAccess {
 
 struct NamedBarrier {
   int expected = 0, arrived = 0;
-  Seen seen;
+  Gathering gathering;
   std::vector<int> waiting;
 };
 
@@ -81,9 +94,11 @@ struct Mbarrier {
   int expected = 0, pending = 0;
   int64_t bytes = 0;  // promised and not yet come; below 0 when they came first
   int phase = 0;
-  size_t clock_at = 0;  // its place in Seen
+  size_t clock_at = 0;  // its place in Clocks
   uint32_t landed = 0;  // copies, its clock
-  Seen gathering, released;
+  Gathering gathering;
+  Clocks released;
+  Seen before, after;  // of the lane that was let go last: most lanes come with the same
   std::vector<int> waiting;
 };
 
@@ -133,7 +148,7 @@ class BlockRun {
   Counters& Count() { return report_->counters; }
   uint64_t Random();
   bool Chance(int one_in) { return Random() % static_cast<uint64_t>(one_in) == 0; }
-  Seen NewSeen() const { return Seen(threads_ + kMaxMbarriers); }
+  Clocks NewClocks() const { return Clocks(threads_ + kMaxMbarriers); }
   Landing When() const { return options_.landing; }
   int Capability() const { return options_.capability; }
   // Whether this asynchronous thing happens at once.
@@ -147,10 +162,13 @@ class BlockRun {
   void Wait(const char* what, Site site);  // until Wake(this lane)
   void Wake(int lane);
   void Barrier(int id, int threads, bool wait, Site site);
-  void SyncLanes(int first, int count);  // everything each has done is seen by all
-  void Release(int lane, Seen* to);      // what the lane has done is seen by all that acquire `to`
-  void Acquire(int lane, const Seen& from) { LaneAt(lane).seen.Join(from); }
-  void FenceProxy(int lane) { LaneAt(lane).seen.fenced = LaneAt(lane).seen.clock; }
+  void SyncLanes(int first, int count);   // everything each has done is seen by all
+  void Release(int lane, Gathering* to);  // all that acquire `to` see what the lane has done
+  void FenceProxy(int lane);
+  // Whether the lane has seen the access of another at that clock.
+  bool HasSeen(int lane, size_t other, uint32_t clock) {
+    return Index(lane) == other || LaneAt(lane).seen->clock[other] >= clock;
+  }
 
   // Checks and notes an access of shared memory by `lane`.
   void NoteRead(SharedAddr a, int bytes, int lane, Site site, bool async_proxy = false);
@@ -168,7 +186,7 @@ class BlockRun {
   void CheckGlobal(const void* p, int bytes, int alignment, bool write, Site site);
 
   Lane& LaneAt(int lane) { return lanes_[Index(lane)]; }
-  uint32_t Clock(int lane) { return LaneAt(lane).seen.clock[Index(lane)]; }
+  uint32_t Clock(int lane) { return LaneAt(lane).clock; }
   void Error(const std::string& text);
   [[noreturn]] void Fatal(const std::string& text);
 
@@ -196,10 +214,11 @@ class BlockRun {
   void SwitchAway();
   void GoHome();
   void Deadlock();
+  void ReportRead(size_t word, int lane, Site site);
   void CheckReads(size_t word, int lane, Site site);
   void CheckWrite(size_t word, int lane, Site site);
   uint32_t& LastRead(size_t word, int lane) {
-    return reads_[word * Index(threads_ / 32) + Index(lane / 32)];
+    return reads_[Index(lane / 32) * cells_.size() + word];
   }
 
   const std::string name_;
@@ -221,11 +240,14 @@ class BlockRun {
   std::vector<std::map<uint64_t, WarpAccess>> accesses_;  // per warp: line and time → access
   std::vector<uint8_t> shared_;
   std::vector<SharedCell> cells_;
+  std::vector<Site> write_sites_;
   std::vector<uint32_t>
-      reads_;  // per word and warp, the last: clock << 5 | lane; kNever: under way
+      reads_;  // per warp and word, the last: clock << 5 | lane; kNever: under way
 };
 
-BlockRun& Running();
+// The block that runs on this thread.
+extern constinit thread_local BlockRun* running_block;
+inline BlockRun& Running() { return *running_block; }
 
 template <class Args, class All>
 void BlockRun::Meet(int size, const char* what, Site site, Args& args, const All& all) {

@@ -19,7 +19,7 @@ void Land(AsyncCopy& c) {
 void BlockRun::CheckGlobal(const void* p, int bytes, int alignment, bool write, Site site) {
   const int lane = Current();
   const GlobalAccess access{
-      p, bytes, alignment, number_, lane, Clock(lane), &LaneAt(lane).seen.clock, site};
+      p, bytes, alignment, number_, lane, Clock(lane), &LaneAt(lane).seen->clock, site};
   const GlobalBreach breach = write ? memory_.Write(access) : memory_.Read(access);
   if (breach.fatal) Fatal(breach.text);
   if (!breach.text.empty()) Error(breach.text);

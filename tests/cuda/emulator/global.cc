@@ -163,6 +163,12 @@ GlobalBreach GlobalMemory::CheckBounds(const GlobalAccess& access, bool write,
   return {};
 }
 
+// Whether another lane of the block wrote the cell, and the lane has not seen that.
+bool GlobalMemory::IsUnordered(const Cell& cell, const GlobalAccess& access) const {
+  return cell.write_launch == launch_ && cell.write_lane != static_cast<uint32_t>(access.lane) &&
+         (*access.seen)[cell.write_lane] < cell.write_clock;
+}
+
 std::string GlobalMemory::ReadCell(Cell& cell, const GlobalAccess& access) const {
   const auto block = static_cast<uint32_t>(access.block);
   std::string breach;
@@ -171,7 +177,7 @@ std::string GlobalMemory::ReadCell(Cell& cell, const GlobalAccess& access) const
   } else if (cell.write_launch == launch_ && cell.write_block != block) {
     breach = "read, " + At(access.site) + ", of global memory that " + Name(cell.write_block) +
              " of the same launch has written, line " + std::to_string(cell.write_line);
-  } else if (cell.write_launch == launch_ && (*access.seen)[cell.write_lane] < cell.write_clock) {
+  } else if (IsUnordered(cell, access)) {
     breach = "race: read of global memory, " + At(access.site) +
              ", not ordered after the write of lane " + std::to_string(cell.write_lane) +
              ", line " + std::to_string(cell.write_line);
@@ -191,7 +197,7 @@ std::string GlobalMemory::WriteCell(Cell& cell, const GlobalAccess& access) cons
   } else if (cell.read_launch == launch_ && cell.read_block != block) {
     breach = "write, " + At(access.site) + ", of global memory that " + Name(cell.read_block) +
              " of the same launch read";
-  } else if (cell.write_launch == launch_ && (*access.seen)[cell.write_lane] < cell.write_clock) {
+  } else if (IsUnordered(cell, access)) {
     breach = "race: write of global memory, " + At(access.site) +
              ", not ordered after the write of lane " + std::to_string(cell.write_lane) +
              ", line " + std::to_string(cell.write_line);

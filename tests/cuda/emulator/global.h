@@ -30,7 +30,7 @@ struct GlobalAccess {
   int bytes, alignment;
   int block, lane;
   uint32_t clock;                     // the lane's own
-  const std::vector<uint32_t>* seen;  // the clocks of the block's lanes that it has seen
+  const std::vector<uint32_t>* seen;  // the clocks of the block's other lanes that it has seen
   Site site;
 };
 
@@ -91,6 +91,7 @@ class GlobalMemory {
   void SetWritten(const void* data, int64_t bytes, bool written);
   std::string Outside(const GlobalAccess& access, bool write) const;
   GlobalBreach CheckBounds(const GlobalAccess& access, bool write, Allocation** allocation) const;
+  bool IsUnordered(const Cell& cell, const GlobalAccess& access) const;
   std::string ReadCell(Cell& cell, const GlobalAccess& access) const;
   std::string WriteCell(Cell& cell, const GlobalAccess& access) const;
 

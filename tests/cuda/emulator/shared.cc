@@ -10,6 +10,7 @@ void BlockRun::StartShared() {
   const size_t words = Index((shared_bytes_ + 3) / 4);
   shared_.assign(words * 4, uint8_t{0xff});  // NaN, as bf16 and as fp32
   cells_.assign(words, SharedCell{});
+  write_sites_.resize(words);
   reads_.assign(words * Index(threads_ / 32), 0);
 }
 
@@ -57,28 +58,36 @@ void BlockRun::CountAccess(SharedAddr a, int bytes, Site site) {
   warp.erase(key);
 }
 
+void BlockRun::ReportRead(size_t word, int lane, Site site) {
+  const SharedCell& cell = cells_[word];
+  const std::string written = At(write_sites_[word]);
+  if (cell.write_clock == 0)
+    Error("read of shared memory never written, " + At(site));
+  else if (cell.write_clock == kNever)
+    Error("read, " + At(site) + ", of what an asynchronous copy has yet to bring, " + written);
+  else if (!HasSeen(lane, cell.writer, cell.write_clock))
+    Error("race: read, " + At(site) + ", not ordered after the write, " + written);
+  else
+    Error("read by wgmma or TMA, " + At(site) + ", without fence.proxy.async after the store, " +
+          written);
+}
+
 void BlockRun::NoteRead(SharedAddr a, int bytes, int lane, Site site, bool async_proxy) {
-  const Seen& seen = LaneAt(lane).seen;
-  for (size_t w = WordOf(a); w < WordEnd(a, bytes); ++w) {
+  const Clocks& seen = *LaneAt(lane).seen;
+  const uint32_t now = Clock(lane) << 5 | static_cast<uint32_t>(lane % 32);
+  uint32_t* read = &LastRead(WordOf(a), lane);
+  for (size_t w = WordOf(a); w < WordEnd(a, bytes); ++w, ++read) {
     const SharedCell& cell = cells_[w];
-    const size_t writer = cell.writer;
-    if (cell.write_clock == 0)
-      Error("read of shared memory never written, " + At(site));
-    else if (cell.write_clock == kNever)
-      Error("read, " + At(site) + ", of what an asynchronous copy has yet to bring, " +
-            At(cell.write_site));
-    else if (seen.clock[writer] < cell.write_clock)
-      Error("race: read, " + At(site) + ", not ordered after the write, " + At(cell.write_site));
-    else if (async_proxy && !cell.async_proxy && seen.fenced[writer] < cell.write_clock)
-      Error("read by wgmma or TMA, " + At(site) + ", without fence.proxy.async after the store, " +
-            At(cell.write_site));
-    uint32_t& read = LastRead(w, lane);
-    if (read != kNever) read = Clock(lane) << 5 | static_cast<uint32_t>(lane % 32);
+    const bool own = cell.writer == lane && cell.write_clock != kNever;
+    const uint32_t latest = own ? Clock(lane) : seen.clock[cell.writer];
+    const bool fenced = cell.async_proxy || seen.fenced[cell.writer] >= cell.write_clock;
+    // One comparison for three cases: 0 (never written) wraps around, kNever is above all clocks.
+    if (cell.write_clock - 1 >= latest || (async_proxy && !fenced)) ReportRead(w, lane, site);
+    if (*read != kNever) *read = now;
   }
 }
 
 void BlockRun::CheckReads(size_t word, int lane, Site site) {
-  const Seen& seen = LaneAt(lane).seen;
   const SharedCell& cell = cells_[word];
   for (int first = 0; first < threads_; first += 32) {
     uint32_t& read = LastRead(word, first);
@@ -86,10 +95,10 @@ void BlockRun::CheckReads(size_t word, int lane, Site site) {
     const int reader = first + static_cast<int>(read & 31);
     if (read == kNever)
       Error("write, " + At(site) + ", of what a wgmma under way still reads");
-    else if (reader != lane && seen.clock[Index(reader)] < read >> 5)
+    else if (!HasSeen(lane, Index(reader), read >> 5))
       Error("race: write, " + At(site) + ", not ordered after a read by warp " +
             std::to_string(first / 32) +
-            (cell.write_clock == 0 ? "" : " of what was written, " + At(cell.write_site)));
+            (cell.write_clock == 0 ? "" : " of what was written, " + At(write_sites_[word])));
     read = 0;
   }
 }
@@ -98,9 +107,9 @@ void BlockRun::CheckWrite(size_t word, int lane, Site site) {
   const SharedCell& cell = cells_[word];
   if (cell.write_clock == kNever)
     Error("write, " + At(site) + ", while an asynchronous copy is under way, " +
-          At(cell.write_site));
-  else if (cell.write_clock != 0 && LaneAt(lane).seen.clock[cell.writer] < cell.write_clock)
-    Error("race: write, " + At(site) + ", not ordered after the write, " + At(cell.write_site));
+          At(write_sites_[word]));
+  else if (cell.write_clock != 0 && !HasSeen(lane, cell.writer, cell.write_clock))
+    Error("race: write, " + At(site) + ", not ordered after the write, " + At(write_sites_[word]));
   CheckReads(word, lane, site);
 }
 
@@ -112,7 +121,8 @@ void BlockRun::NoteWrite(SharedAddr a, int bytes, int lane, Site site) {
 void BlockRun::BeginWrite(SharedAddr a, int bytes, int lane, Site site, bool async_proxy) {
   for (size_t w = WordOf(a); w < WordEnd(a, bytes); ++w) {
     CheckWrite(w, lane, site);
-    cells_[w] = {site, kNever, static_cast<uint16_t>(lane), async_proxy};
+    cells_[w] = {kNever, static_cast<uint16_t>(lane), async_proxy};
+    write_sites_[w] = site;
   }
 }
 

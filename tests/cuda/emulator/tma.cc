@@ -66,8 +66,9 @@ void BlockRun::CompletePhase(Mbarrier& b) {
   if (b.pending > 0 || b.bytes != 0) return;
   ++b.phase;
   b.pending = b.expected;
-  b.released.Join(b.gathering);
-  b.gathering = NewSeen();
+  b.released.Join(b.gathering.clocks);
+  b.before = nullptr;
+  b.gathering = {NewClocks(), nullptr};
   for (const int lane : b.waiting) Wake(lane);
   b.waiting.clear();
 }
@@ -92,7 +93,7 @@ void BlockRun::LandTma(const TmaCopy& copy) {
     EndWrite(to, 16, static_cast<int>(b.clock_at), clock);
   });
   const int bytes = 128 * copy.map.box[1];
-  b.gathering.clock[b.clock_at] = clock;
+  b.gathering.clocks.clock[b.clock_at] = clock;
   b.bytes -= bytes;
   Count().async_bytes += bytes;
   Count().shared_cycles += bytes / 128;
@@ -116,8 +117,9 @@ void MbarrierInit(SharedAddr barrier, int arrivals, Site site) {
   Mbarrier& b = block.mbarriers[barrier];
   if (block.mbarriers.size() > kMaxMbarriers) block.Fatal("the emulator knows 32 mbarriers");
   b.expected = b.pending = arrivals;
-  b.clock_at = block.LaneAt(0).seen.clock.size() - block.mbarriers.size();
-  b.gathering = b.released = block.NewSeen();
+  b.released = block.NewClocks();
+  b.clock_at = b.released.clock.size() - block.mbarriers.size();
+  b.gathering = {block.NewClocks(), nullptr};
 }
 
 void MbarrierArrive(SharedAddr barrier, int bytes, Site site) {
@@ -131,7 +133,14 @@ void MbarrierWait(SharedAddr barrier, int parity, Site site) {
     b.waiting.push_back(block.Current());
     block.Wait("an mbarrier", site);
   }
-  block.Acquire(block.Current(), b.released);
+  Lane& lane = block.LaneAt(block.Current());
+  if (lane.seen != b.before || b.before == nullptr) {
+    Clocks joined = b.released;
+    joined.Join(*lane.seen);
+    b.before = lane.seen;
+    b.after = std::make_shared<const Clocks>(std::move(joined));
+  }
+  lane.seen = b.after;
 }
 
 void TmaLoad(SharedAddr to, const cuda::TensorMap& map, SharedAddr barrier, int x, int y, int z,
