@@ -126,8 +126,9 @@ void BlockRun::SwitchAway() {
   if (!tma.empty() && When() == Landing::kRandom && Chance(64)) DeliverOne();
   int next = Next();
   while (next < 0) {
+    if (alive_ == 0) return GoHome();
     if (!DeliverOne()) {
-      if (alive_ > 0) Deadlock();
+      Deadlock();
       return GoHome();
     }
     next = Next();
