@@ -215,6 +215,8 @@ constexpr Case kCases[] = {
     {"tests/goldens/minicpm3"},
     {"tests/goldens/gguf_v3/model-00001-of-00004.gguf"},
     {"tests/goldens/gguf_v2/model.gguf", 3, "auto", "bf16", "0", 0, true},
+    {"tests/goldens/gguf_v2/model.gguf"},
+    {"tests/goldens/gguf_k2/model.gguf", 3, "auto", "bf16", "0", 0, true},
     {"tests/goldens/gguf_v32/model.gguf", 2, "auto", "fp8", "2"},
     {"tests/goldens/gguf_glm52/model.gguf", 3, "auto", "bf16", "3", 0, true},
     {"tests/goldens/gguf_mistral4/model.gguf"},
