@@ -5,33 +5,23 @@
 
 #include <fmt/format.h>
 
-#include "src/tensor/weight_blocks.h"
+#include "src/tensor/dtype.h"
 
 namespace latte {
 namespace {
 
-template <class Block>
-constexpr GgufType TypeOf(uint32_t number, std::string_view name) {
-  return {number, name, Block::kValues, Block::kBytes};
+constexpr GgufType TypeOf(uint32_t number, DType dtype) {
+  const DTypeInfo& info = InfoOf(dtype);
+  return {number, info.stored, info.values, info.bytes};
 }
 
 constexpr GgufType kGgufTypes[] = {
-    {0, "F32", 1, 4},
-    {1, "F16", 1, 2},
-    TypeOf<blocks::Q4_0>(2, "Q4_0"),
-    TypeOf<blocks::Q4_1>(3, "Q4_1"),
-    TypeOf<blocks::Q5_0>(6, "Q5_0"),
-    TypeOf<blocks::Q5_1>(7, "Q5_1"),
-    TypeOf<blocks::Q8_0>(8, "Q8_0"),
-    TypeOf<blocks::Q2_K>(10, "Q2_K"),
-    TypeOf<blocks::Q3_K>(11, "Q3_K"),
-    TypeOf<blocks::Q4_K>(12, "Q4_K"),
-    TypeOf<blocks::Q5_K>(13, "Q5_K"),
-    TypeOf<blocks::Q6_K>(14, "Q6_K"),
-    TypeOf<blocks::IQ4_NL>(20, "IQ4_NL"),
-    TypeOf<blocks::IQ4_XS>(23, "IQ4_XS"),
-    {30, "BF16", 1, 2},
-    TypeOf<blocks::MXFP4>(39, "MXFP4"),
+    TypeOf(0, DType::kF32),     TypeOf(1, DType::kF16),     TypeOf(2, DType::kQ4_0),
+    TypeOf(3, DType::kQ4_1),    TypeOf(6, DType::kQ5_0),    TypeOf(7, DType::kQ5_1),
+    TypeOf(8, DType::kQ8_0),    TypeOf(10, DType::kQ2_K),   TypeOf(11, DType::kQ3_K),
+    TypeOf(12, DType::kQ4_K),   TypeOf(13, DType::kQ5_K),   TypeOf(14, DType::kQ6_K),
+    TypeOf(20, DType::kIQ4_NL), TypeOf(23, DType::kIQ4_XS), TypeOf(30, DType::kBF16),
+    TypeOf(39, DType::kMXFP4),
 };
 
 constexpr std::string_view kLargerCopy =
