@@ -18,7 +18,7 @@ INSTALL := @tools/install_packages.sh
 
 XGRAMMAR := build/xgrammar
 
-.PHONY: help setup tests build grammar run test page-test acceptance acceptance-short bench fuzz soak sanitize sanitize-dev sanitize-tsan lint fmt install clean
+.PHONY: help setup tests build grammar run test page-test acceptance acceptance-short bench cuda fuzz soak sanitize sanitize-dev sanitize-tsan lint fmt install clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -69,6 +69,11 @@ acceptance-short: grammar  ## its first parts, in at most 5 minutes
 
 bench: build  ## every measurement that the documents quote, into RESULTS (results.jsonl)
 	bench/run.py $(LATTE) $(RESULTS)
+
+cuda:  ## build/cuda/latte with kernels for NVIDIA GPUs; needs nvcc 13.0
+	$(INSTALL) build
+	@DEVELOPER=$(DEVELOPER) tools/configure.sh cuda
+	@cmake --build --preset cuda --target latte
 
 fuzz:  ## feed broken files to every reader of files, FUZZ_SECONDS (30) each
 	$(INSTALL) build fuzz grammar

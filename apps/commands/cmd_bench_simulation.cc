@@ -18,9 +18,9 @@ struct StepsFlags {
   Result<JsonOut> Run(const JobProgress& progress) const {
     if (!out.empty()) LATTE_RETURN_IF_ERROR(MayReplace(out, StepCostFile()));
     LATTE_ASSIGN_OR_RETURN(const OpenedEngine opened, engine.Open());
-    LATTE_ASSIGN_OR_RETURN(
-        BenchedSteps benched,
-        BenchSteps(*opened.opened.model, opened.settings, opened.opened.machine, bench, progress));
+    LATTE_ASSIGN_OR_RETURN(BenchedSteps benched,
+                           BenchSteps(*opened.opened.model, opened.settings,
+                                      opened.opened.device.machine(), bench, progress));
     if (out.empty()) return std::move(benched.record);
     LATTE_RETURN_IF_ERROR(WriteRecord(out, benched.record, StepCostFile()));
     return std::move(benched.record);
@@ -50,7 +50,7 @@ struct SimulationFlags {
       measured.End();
       served.Show(done, total, fmt::format("{}, in real time", run));
     };
-    const EngineParts parts{opened.opened.model.get(), &opened.opened.machine, nullptr};
+    const EngineParts parts{opened.opened.model.get(), &opened.opened.device.machine(), nullptr};
     return BenchSimulation(requests, parts, opened.settings, options);
   }
 };

@@ -170,7 +170,7 @@ Status LocalChat(const ChatFlags& flags, const Message& message) {
   options.prefix_cache = true;  // the prompt of a turn begins with the earlier turns
   LATTE_ASSIGN_OR_RETURN(
       Settings engine_settings,
-      ResolveOptionsForOne(options, opened.model->config(), opened.machine, context));
+      ResolveOptionsForOne(options, opened.model->config(), opened.device.machine(), context));
   if (options.max_tokens == 0) {
     context = FittingContext(engine_settings, opened, context);
     engine_settings.SizeForOne(context);
@@ -178,9 +178,9 @@ Status LocalChat(const ChatFlags& flags, const Message& message) {
   WarnAboutRates(engine_settings.rates_warning);
   WarnIfDense(opened.model->config(), engine_settings.attention);
   LATTE_ASSIGN_OR_RETURN(const Signals signals, Signals::Catch(flags));
-  LATTE_ASSIGN_OR_RETURN(
-      const auto core,
-      EngineCore::Create({opened.model.get(), &opened.machine, &tokenizer}, engine_settings));
+  LATTE_ASSIGN_OR_RETURN(const auto core, EngineCore::Create({opened.model.get(),
+                                                              &opened.device.machine(), &tokenizer},
+                                                             engine_settings));
   WarnIfFewer(options.threads, core->settings().options.threads);
   Request request;
   LATTE_RETURN_IF_ERROR(flags.request.Apply(request));

@@ -72,7 +72,7 @@ Status EvalCommand(const EvalFlags& flags) {
   const EngineOptions drafts = {.draft_tokens = "auto"};  // for the skill "mtp"
   LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, {.drafts = &drafts}));
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, LoadTokenizer(opened.dir));
-  const EvalSubject subject = {*opened.model, opened.machine, tokenizer, grammar};
+  const EvalSubject subject = {*opened.model, opened.device.machine(), tokenizer, grammar};
   ProgressOfParts shown("items");
   LATTE_ASSIGN_OR_RETURN(
       const auto reports,

@@ -260,10 +260,11 @@ Status RunCommand(const RunFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(options));
   if (ranks && !ranks->leads()) return FollowLeader(*ranks);
-  LATTE_ASSIGN_OR_RETURN(
-      const OpenedModel opened,
-      OpenModel(flags.model,
-                {.drafts = &options, .check_weights = check_weights, .ranks = ranks.get()}));
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
+                         OpenModel(flags.model, {.drafts = &options,
+                                                 .check_weights = check_weights,
+                                                 .device = options.device,
+                                                 .ranks = ranks.get()}));
   const ModelConfig& config = opened.model->config();
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, LoadTokenizer(opened.dir));
   LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
@@ -274,16 +275,17 @@ Status RunCommand(const RunFlags& flags) {
                          LongestSequence(options.max_tokens, config.max_position));
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
                          RunContext(prompt_tokens, request.stop.max_tokens, longest));
-  LATTE_ASSIGN_OR_RETURN(
-      const Settings settings,
-      ResolveOptionsForOne(options, config, opened.machine, context, ShareOf(ranks.get())));
+  LATTE_ASSIGN_OR_RETURN(const Settings settings,
+                         ResolveOptionsForOne(options, config, opened.device.machine(), context,
+                                              ShareOf(ranks.get())));
   WarnAboutRates(settings.rates_warning);
   WarnIfDense(config, settings.attention);
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM}));
   LATTE_ASSIGN_OR_RETURN(const auto core,
                          EngineCore::Create({.model = opened.model.get(),
-                                             .machine = &opened.machine,
+                                             .machine = &opened.device.machine(),
                                              .tokenizer = &tokenizer,
+                                             .host = &opened.device.host(),
                                              .followers = FollowersOf(ranks.get())},
                                             settings));
   WarnIfFewer(options.threads, core->settings().options.threads);
@@ -323,7 +325,8 @@ Command AddRun(const FlagSet& app) {
   output.AddSwitch("--json", flags->json, "one JSON object instead of text");
   output.AddSwitch("--stats", flags->stats, "print speeds and cache sizes at the end");
   flags->check_weights.Add(sub);
-  flags->engine.AddForOneSequence(sub, {.context = true, .drafts = true, .ranks = true});
+  flags->engine.AddForOneSequence(sub,
+                                  {.context = true, .drafts = true, .ranks = true, .gpu = true});
   return {sub, [flags] { return RunCommand(*flags); }};
 }
 

@@ -152,13 +152,14 @@ Status ScoreCommand(const ScoreFlags& flags) {
   if (ranks && !ranks->leads()) return FollowLeader(*ranks);
   LATTE_ASSIGN_OR_RETURN(
       const OpenedModel opened,
-      OpenModel(flags.model, {.check_weights = check_weights, .ranks = ranks.get()}));
+      OpenModel(flags.model,
+                {.check_weights = check_weights, .device = options.device, .ranks = ranks.get()}));
   LATTE_ASSIGN_OR_RETURN(const ScoreInput input, ScoreTokens(flags, opened.dir));
   const ModelConfig& config = opened.model->config();
   LATTE_ASSIGN_OR_RETURN(const int64_t longest, LongestSequence(flags, input, config.max_position));
-  LATTE_ASSIGN_OR_RETURN(
-      const Settings settings,
-      ResolveOptionsForOne(options, config, opened.machine, longest, ShareOf(ranks.get())));
+  LATTE_ASSIGN_OR_RETURN(const Settings settings,
+                         ResolveOptionsForOne(options, config, opened.device.machine(), longest,
+                                              ShareOf(ranks.get())));
   WarnAboutRates(settings.rates_warning);
   WarnIfDense(config, settings.attention);
   // Needed only with an output file, which is removed on interruption.
@@ -166,9 +167,9 @@ Status ScoreCommand(const ScoreFlags& flags) {
   if (flags.logits) {
     LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   }
-  LATTE_ASSIGN_OR_RETURN(
-      const auto sequence,
-      GivenSequence::Create(*opened.model, opened.machine, settings, FollowersOf(ranks.get())));
+  LATTE_ASSIGN_OR_RETURN(const auto sequence,
+                         GivenSequence::Create(*opened.model, opened.device.machine(), settings,
+                                               FollowersOf(ranks.get())));
   WarnIfFewer(options.threads, sequence->threads());
   Progress shown("scored", "tokens");
   shown.Tick();
@@ -211,7 +212,7 @@ Command AddScore(const FlagSet& app) {
       .Value("FILE");
   sub.Group("Output").AddSwitch("--json", flags->json, "one JSON object instead of a table");
   flags->check_weights.Add(sub);
-  flags->engine.AddForOneSequence(sub, {.ranks = true});
+  flags->engine.AddForOneSequence(sub, {.ranks = true, .gpu = true});
   return {sub, [flags] { return ScoreCommand(*flags); }};
 }
 

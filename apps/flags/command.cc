@@ -127,13 +127,16 @@ void WarnIfLarge(const std::string& dir, const ModelConfig& config) {
 Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& options) {
   OpenedModel out;
   LATTE_ASSIGN_OR_RETURN(out.dir, ResolveModelPath(name));
-  LATTE_ASSIGN_OR_RETURN(out.machine, Machine::Detect());
+  LATTE_ASSIGN_OR_RETURN(out.device, ComputeDevice::Open(options.device));
+  if (out.device.is_gpu() && options.ranks != nullptr)
+    return Unsupported("--device cuda: expected one process, found --tp or --dp");
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(out.dir));
   LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(out.dir));
   out.room = {MemoryForWeights(config, mapped), WeightMemory(mapped)};
   WarnIfTooLarge(config, out.room);
   const EngineOptions* const drafts = options.drafts;
   ModelOptions wanted;
+  wanted.device = &out.device.device();
   wanted.mtp = drafts != nullptr && NeedsMtp(*drafts, config);
   wanted.larger_than_memory = out.room.exceeds_memory();
   wanted.mtp_optional = drafts != nullptr && drafts->draft_tokens == "auto";

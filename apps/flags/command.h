@@ -16,6 +16,7 @@
 #include "apps/tell.h"
 #include "src/base/json_out_fwd.h"
 #include "src/checkpoint/model_files.h"
+#include "src/engine/core/compute_device.h"
 #include "src/engine/link/rank_group.h"
 #include "src/engine/settings.h"
 #include "src/models/model.h"
@@ -50,10 +51,10 @@ Command AddVersion(const FlagSet& app);
 // Prints name, version, build and parts of the program.
 [[nodiscard]] Status PrintVersion();
 
-// A model and the machine it runs on.
+// A model and what computes it.
 struct OpenedModel {
   std::string dir;
-  Machine machine;
+  ComputeDevice device;
   std::unique_ptr<Model> model;
   MemoryRoom room;  // before the weights were read
 };
@@ -95,6 +96,7 @@ class SamplingFlags {
 struct OpenOptions {
   const EngineOptions* drafts = nullptr;  // load the drafting layers that these options need
   bool check_weights = false;             // refuse weights that are not finite (--check-weights)
+  std::string device = "cpu";             // as EngineOptions::device
   RankGroup* ranks = nullptr;  // this process leads them: the model is computed by all; null: alone
 };
 // Says on standard error, once, what of the model is not used, and before loading, whether weights

@@ -16,8 +16,9 @@ Result<OpenedEngine> EngineChoice::Open() const {
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.Options(model));
   LATTE_ASSIGN_OR_RETURN(out.opened,
                          OpenModel(options.model, {.check_weights = options.check_weights}));
-  LATTE_ASSIGN_OR_RETURN(out.settings, ResolveOptions(options, out.opened.model->config(),
-                                                      out.opened.machine, {AvailableMemory()}));
+  LATTE_ASSIGN_OR_RETURN(
+      out.settings, ResolveOptions(options, out.opened.model->config(), out.opened.device.machine(),
+                                   {AvailableMemory()}));
   WarnAboutRates(out.settings.rates_warning);
   return out;
 }
@@ -55,17 +56,18 @@ void CostFlags::Add(const FlagSet& app) {
 
 Result<std::optional<StepCost>> CostFlags::Loaded(const OpenedEngine& engine) const {
   if (file.empty()) return std::nullopt;
-  return LoadStepCost(
-      file, StepsMadeFor(engine.opened.model->config(), engine.settings, engine.opened.machine));
+  return LoadStepCost(file, StepsMadeFor(engine.opened.model->config(), engine.settings,
+                                         engine.opened.device.machine()));
 }
 
 Result<StepCost> CostFlags::Cost(const OpenedEngine& engine) const {
   LATTE_ASSIGN_OR_RETURN(const std::optional<StepCost> loaded, Loaded(engine));
   if (loaded) return *loaded;
   Progress shown("prices of steps", "steps");
-  LATTE_ASSIGN_OR_RETURN(const BenchedSteps benched,
-                         BenchSteps(*engine.opened.model, engine.settings, engine.opened.machine,
-                                    {.quick = true}, shown.ForMeasurements()));
+  LATTE_ASSIGN_OR_RETURN(
+      const BenchedSteps benched,
+      BenchSteps(*engine.opened.model, engine.settings, engine.opened.device.machine(),
+                 {.quick = true}, shown.ForMeasurements()));
   return benched.cost;
 }
 

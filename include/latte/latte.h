@@ -95,6 +95,7 @@ typedef struct latte_engine_options {
   int64_t dp;                        // 1
   const char* dp_policy;             // "tokens" or "round-robin"; has no effect
   const char* expert_exchange;       // "auto"; has no effect
+  const char* device;                // "cpu", "cuda", or "cuda:N" for GPU N
 } latte_engine_options;
 
 // One prompt and its settings.

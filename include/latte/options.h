@@ -17,6 +17,7 @@ struct EngineOptions {
   std::string attention = "auto";       // auto, decompressed, latent, absorbed or sparse
   std::string deterministic = "on";     // strict, on or off; docs/determinism.md
   bool int8_activations = true;         // for int4 and int8 weights, unless dtype is f32
+  std::string device = "cpu";           // computes the model: cpu, cuda, or cuda:N for GPU N
   bool check_weights = false;           // refuse weights that are not finite
   int threads = 0;                      // 0: one per processor, within the container's quota
   int64_t page_tokens = 64;             // tokens per cache page; power of two, 16 … 256
@@ -73,6 +74,11 @@ void EngineOptions::VisitFields(Visit&& visit) {
             .choices = "bf16, f16 or f32",
             .group = "Computation"},
       [](auto& o) -> auto& { return o.dtype; });
+  visit(
+      Field{.name = "device",
+            .help = "what computes the model: cpu, cuda, or cuda:N for GPU N (run, score, batch)",
+            .group = "Computation"},
+      [](auto& o) -> auto& { return o.device; });
   visit(
       Field{.name = "cache_dtype",
             .help = "format of the cache",

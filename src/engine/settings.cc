@@ -232,6 +232,15 @@ Result<Settings> ResolveOptionsForOne(const EngineOptions& options, const ModelC
   return out;
 }
 
+std::vector<MlaPath> PathsOf(const Settings& settings, const MlaDims& mla) {
+  constexpr int64_t kLongPrompt = 1024;
+  std::vector<MlaPath> out = {DecodePath(settings.attention)};
+  if (const MlaPath path = settings.PathOf(mla, kLongPrompt, 0); path != out.front())
+    out.push_back(path);
+  if (settings.sparse_from != kNeverSparse) out.push_back(MlaPath::kSparse);
+  return out;
+}
+
 Result<Settings> ResolveOptions(const EngineOptions& options, const ModelConfig& config,
                                 const Machine& machine, const MemoryRoom& room,
                                 const RankShare& share) {

@@ -56,6 +56,9 @@ struct MemoryRoom {
   int64_t free_bytes() const { return (available_bytes.value_or(0) - weight_bytes) / processes; }
 };
 
+// The paths that an engine's steps may take.
+std::vector<MlaPath> PathsOf(const Settings& settings, const MlaDims& mla);
+
 // `room` is used where options.cache_bytes is 0: if the context does not fit, it becomes LargestContext. `share`: of the weights, if this is one of several ranks.
 // Errors: of EngineOptions::Validate; kInvalidArgument for values that do not go together;
 // kExhausted when fewer than two pages fit; kUnavailable when the room is needed and unknown.

@@ -6,7 +6,7 @@ namespace latte {
 
 template <class Op>
 std::span<const Kernel<Op>> Kernels() {
-  static const auto all = JoinBackends<Op>({cpu::Kernels<Op>()});
+  static const auto all = JoinBackends<Op>({cpu::Kernels<Op>(), cuda::Kernels<Op>()});
   return all;
 }
 

@@ -17,6 +17,11 @@ namespace cpu {
 template <class Op>
 std::span<const Kernel<Op>> Kernels();
 }  // namespace cpu
+namespace cuda {
+// For GPUs (cuda/tables.cc).
+template <class Op>
+std::span<const Kernel<Op>> Kernels();
+}  // namespace cuda
 
 template <class Op>
 std::vector<Kernel<Op>> JoinBackends(std::initializer_list<std::span<const Kernel<Op>>> backends) {

@@ -14,13 +14,15 @@ enum class IsaFamily { kReference, kX86, kCuda, kTest };
 struct Isa {
   IsaFamily family = IsaFamily::kReference;
   int level = 0;
+  // Whether no other level has its instructions: only GPUs of level 90 have sm_90a.
+  bool exact = false;
 
   static const Isa kRef;
 
   bool operator==(const Isa&) const = default;
-  // Whether it has the instructions of `other`. No family includes another.
+  // Whether a processor of this level has the instructions of `other`. No family includes another.
   constexpr bool Includes(const Isa& other) const {
-    return family == other.family && level >= other.level;
+    return family == other.family && (other.exact ? level == other.level : level >= other.level);
   }
 };
 

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "src/kernels/cpu/targets.h"
+#include "src/kernels/cuda/isa.h"
+#include "src/kernels/cuda/launch/kernel_set.h"
 #include "src/kernels/registry.h"
 
 namespace latte {
@@ -92,10 +94,48 @@ Result<Isa> ParseIsa(std::string_view text) {
   return InvalidArgument(fmt::format("LATTE_ISA: expected {}, found '{}'", choices, text));
 }
 
+// "sm_90". Levels that no kernel is compiled for have the name of the GPU's family.
+std::string_view GpuName(int level) {
+  switch (level) {
+    case 80:
+      return "sm_80";
+    case 86:
+      return "sm_86";
+    case 89:
+      return "sm_89";
+    case 90:
+      return "sm_90";
+    case 100:
+      return "sm_100";
+    case 120:
+      return "sm_120";
+    default:
+      return "cuda";
+  }
+}
+
 bool IsKernelName(std::string_view name) {
   for (const KernelInfo& kernel : AllKernels())
     if (MatchName(name, kernel) != NameMatch::kNone) return true;
   return false;
+}
+
+// The kernels that LATTE_KERNEL names.
+Result<std::vector<std::string>> ForcedKernels() {
+  std::vector<std::string> out;
+  const char* forced = std::getenv("LATTE_KERNEL");
+  std::string_view rest = forced == nullptr ? "" : forced;
+  while (!rest.empty()) {
+    const size_t comma = rest.find(',');
+    const std::string_view given = rest.substr(0, comma);
+    std::string name = CurrentKernelName(given);
+    if (!IsKernelName(name))
+      return InvalidArgument(fmt::format(
+          "LATTE_KERNEL: no kernel is named '{}'; `latte inspect --kernels` lists them", given));
+    out.push_back(std::move(name));
+    rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
+  }
+  return out;
 }
 
 }  // namespace
@@ -112,6 +152,7 @@ std::span<const Isa> AllIsas() {
 
 std::string_view Name(Isa isa) {
   if (isa == Isa::kRef) return "ref";
+  if (isa.family == IsaFamily::kCuda) return isa.exact ? "sm_90a" : GpuName(isa.level);
   const bool known = std::ranges::find(AllIsas(), isa) != AllIsas().end();
   return known ? TargetOf(isa).name : "?";
 }
@@ -146,18 +187,21 @@ Result<Machine> Machine::Detect() {
         "are meant for tests and some hundred times slower",
         missing.empty() ? "support of AVX registers" : missing));
   }
-  const char* forced = std::getenv("LATTE_KERNEL");
-  std::string_view rest = forced == nullptr ? "" : forced;
-  while (!rest.empty()) {
-    const size_t comma = rest.find(',');
-    const std::string_view given = rest.substr(0, comma);
-    std::string name = CurrentKernelName(given);
-    if (!IsKernelName(name))
-      return InvalidArgument(fmt::format(
-          "LATTE_KERNEL: no kernel is named '{}'; `latte inspect --kernels` lists them", given));
-    machine.forced_kernels.push_back(std::move(name));
-    rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
-  }
+  LATTE_ASSIGN_OR_RETURN(machine.forced_kernels, ForcedKernels());
+  return machine;
+}
+
+Result<Machine> Machine::OfGpu(const cuda::KernelSet& kernels) {
+  const cuda::GpuInfo& info = kernels.device().info();
+  Machine machine;
+  machine.isa = {IsaFamily::kCuda, info.compute_capability};
+  machine.gpu = &kernels;
+  if (!machine.Has(cuda::kAnyGpu))
+    return Unsupported(
+        fmt::format("GPU {} ({}): expected compute capability 8.0 or later, found {}.{}",
+                    kernels.device().ordinal(), info.name, info.compute_capability / 10,
+                    info.compute_capability % 10));
+  LATTE_ASSIGN_OR_RETURN(machine.forced_kernels, ForcedKernels());
   return machine;
 }
 

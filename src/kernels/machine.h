@@ -1,4 +1,4 @@
-// The properties of this processor that kernels depend on, detected once at start-up and passed
+// The properties of a processor or a GPU that kernels depend on, detected once at start-up and passed
 // around.
 #pragma once
 
@@ -13,6 +13,10 @@
 #include "src/kernels/isa.h"
 
 namespace latte {
+
+namespace cuda {
+class KernelSet;
+}
 
 // Those that users name, in LATTE_ISA and in listings: the reference, then x86 by rising level.
 std::span<const Isa> AllIsas();
@@ -34,6 +38,7 @@ struct Machine {
   Uarch uarch = Uarch::kOther;
   // Kernels that are preferred wherever they support the shape (LATTE_KERNEL).
   std::vector<std::string> forced_kernels;
+  const cuda::KernelSet* gpu = nullptr;  // the kernels of a GPU, if the machine is one
 
   // Whether it can run kernels of `wanted`. Processors that read host memory have the reference.
   bool Has(Isa wanted) const {
@@ -46,6 +51,10 @@ struct Machine {
   // unavailable LATTE_ISA or an unknown kernel; kUnsupported for a processor without AVX2, unless
   // LATTE_ISA=ref.
   [[nodiscard]] static Result<Machine> Detect();
+
+  // A GPU with its kernels, which must outlive the machine. LATTE_KERNEL as above. Errors:
+  // kInvalidArgument for an unknown kernel; kUnsupported for a GPU that is too old.
+  [[nodiscard]] static Result<Machine> OfGpu(const cuda::KernelSet& kernels);
 };
 
 }  // namespace latte

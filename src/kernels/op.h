@@ -35,6 +35,7 @@ struct Exec {
   OpTimes* times = nullptr;          // null: not measured
   Selections* selections = nullptr;  // of this step; null: every call selects
   DeviceStream stream = nullptr;     // of the device that the machine is; null: its default
+  bool only_selects = false;         // kernels are selected and not run: a check of what is missing
 };
 
 // A rule of selection: whether it holds for a shape on a micro-architecture.

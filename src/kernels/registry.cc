@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include <fmt/format.h>
+
+#include "src/base/limits/device_error.h"
 #include "src/kernels/ops.h"
 
 namespace latte {
@@ -20,6 +23,13 @@ struct Listing {
 };
 
 }  // namespace
+
+void ThrowNoKernel(std::string_view op, const std::string& shape, const Machine& machine) {
+  throw DeviceError(
+      fmt::format("no kernel for {} computes {}{}; run without --device cuda", Name(machine.isa),
+                  op, shape.empty() ? "" : fmt::format(" of {}", shape)),
+      Code::kUnsupported);
+}
 
 std::vector<KernelInfo> AllKernels() { return AllOps<Listing>::All(); }
 

@@ -14,6 +14,7 @@
 #include "src/base/check.h"
 #include "src/kernels/op.h"
 #include "src/kernels/ops.h"
+#include "src/kernels/shape_text.h"
 
 namespace latte {
 
@@ -86,15 +87,19 @@ const Kernel<Op>* Best(const typename Op::Shape& shape, const Machine& machine, 
 
 }  // namespace internal
 
+// Throws the DeviceError of a shape that no kernel of a machine runs.
+[[noreturn]] void ThrowNoKernel(std::string_view op, const std::string& shape,
+                                const Machine& machine);
+
 // The kernel that runs `shape` on `machine`: a forced kernel if one supports the shape; else the last
 // kernel of the table that the machine can run, that supports the shape, is preferred to the
 // kernels before it with its instruction set, and not slow on this micro-architecture. The reference supports every
-// shape, so there always is a kernel.
+// shape, so a processor always has a kernel. Throws DeviceError for a GPU without one.
 template <class Op>
 const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine) {
   const Kernel<Op>* const best =
       internal::Best<Op>(shape, machine, false, [](const Kernel<Op>&) { return true; });
-  LATTE_CHECK(best != nullptr, "no kernel supports the shape");
+  if (best == nullptr) ThrowNoKernel(Op::kName, ShapeText(shape), machine);
   return *best;
 }
 
@@ -178,6 +183,7 @@ const Kernel<Op>& SelectIn(const Exec& exec, const typename Op::Shape& shape) {
 template <class Op>
 void Run(const typename Op::Params& params, const Exec& exec) {
   const Kernel<Op>& kernel = SelectIn<Op>(exec, Op::ShapeOf(params));
+  if (exec.only_selects) return;
   if (exec.times == nullptr) return kernel.run(params, exec);
   const auto start = std::chrono::steady_clock::now();
   kernel.run(params, exec);

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "tests/device/guarded_device.h"
-#include "tests/device/operands.h"
+#include "tests/support/step/operands.h"
 
 namespace latte {
 namespace {

@@ -129,9 +129,8 @@ Result<AliasValue> ConvertLogLevel(const std::string& flag, const std::string& v
                                 value));
 }
 
-Result<AliasValue> OnlyCpu(const std::string&, const std::string& value) {
-  if (value == "auto" || value == "cpu" || value == "none") return Default();
-  return Unsupported(fmt::format("expected cpu, found '{}'; Latte computes on CPUs", value));
+Result<AliasValue> ConvertDevice(const std::string& flag, const std::string& value) {
+  return Words(flag, Translated({{"auto", "cpu"}, {"none", "cpu"}}, value));
 }
 
 Result<AliasValue> OnlySafetensors(const std::string&, const std::string& value) {

@@ -27,7 +27,7 @@ Result<AliasValue> ConvertHost(const std::string& flag, const std::string& value
 Result<AliasValue> ConvertLogLevel(const std::string& flag, const std::string& value);
 
 // Only "auto", "cpu": no other device computes here.
-Result<AliasValue> OnlyCpu(const std::string& flag, const std::string& value);
+Result<AliasValue> ConvertDevice(const std::string& flag, const std::string& value);
 // Only formats that Latte reads.
 Result<AliasValue> OnlySafetensors(const std::string& flag, const std::string& value);
 

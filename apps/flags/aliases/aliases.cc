@@ -47,8 +47,8 @@ constexpr Alias kAliases[] = {
     {"--dtype", "vLLM, SGLang", kOne, kFlag, "--dtype", ConvertDType,
      "bfloat16, half, float16, float and float32 too; auto: the default"},
     {"--load-format", "vLLM, SGLang", kOne, kChecked, "", OnlySafetensors, "auto or safetensors"},
-    {"--device,--device-type,-dev", "vLLM, SGLang, llama.cpp", kOne, kChecked, "", OnlyCpu,
-     "auto or cpu", kAll},
+    {"--device,--device-type,-dev", "vLLM, SGLang, llama.cpp", kOne, kFlag, "--device",
+     ConvertDevice, "auto and none: cpu"},
     {"--quantization,-q", "vLLM, SGLang", kOne, kIgnored, "", nullptr, kOwnFormat},
     {"--tokenizer,--tokenizer-path,--revision,--tokenizer-revision,--hf-overrides,"
      "--json-model-override-args,--rope-scaling,--rope-theta",

@@ -193,8 +193,8 @@ TEST(Rewrite, Formats) {
   EXPECT_EQ(Args({"--load-format", "safetensors"}), Words{});
   EXPECT_EQ(ErrorOf({"--load-format", "dummy"}),
             "--load-format: expected safetensors, found 'dummy'");
-  EXPECT_EQ(ErrorOf({"--device", "cuda"}),
-            "--device: expected cpu, found 'cuda'; Latte computes on CPUs");
+  EXPECT_EQ(Args({"--device", "auto"}), (Words{"--device", "cpu"}));
+  EXPECT_EQ(Args({"-dev", "cuda:1"}), (Words{"--device", "cuda:1"}));
   EXPECT_EQ(Args({"--numa", "distribute"}), (Words{"--numa", "interleave"}));
 }
 

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "src/base/limits/device_error.h"
+
 namespace latte {
 namespace {
 
@@ -43,6 +45,8 @@ Error DescribeThrown(const std::exception& thrown) {
     return MemoryError("out of memory: an allocation failed");
   if (const auto* system = dynamic_cast<const std::system_error*>(&thrown))
     return SystemError(*system);
+  if (const auto* device = dynamic_cast<const DeviceError*>(&thrown))
+    return {device->code(), device->what()};
   return {Code::kInternal, thrown.what()};
 }
 

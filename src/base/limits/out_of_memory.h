@@ -1,4 +1,5 @@
-// A lack of memory or of threads, reported as kExhausted by the public function or the command.
+// A lack of memory or of threads, reported as kExhausted by the public function or the command; and a
+// failed device (device_error.h), reported as kUnavailable.
 //
 // Unlike all other errors it travels as an exception (docs/adr/0011-exhaustion-is-thrown.md): any
 // allocation of the standard library may throw, so every caller must be exception-safe anyway.
@@ -13,6 +14,8 @@
 #include <utility>
 
 #include "latte/status.h"
+
+#include "src/base/limits/device_error.h"
 
 namespace latte {
 
@@ -29,12 +32,12 @@ class OutOfMemory : public std::bad_alloc {
 };
 
 // kExhausted for a lack of memory or threads, with the requested size, the limit of the process and
-// what to do. kInternal for any other exception. Never throws: without memory for the text, the
-// text is short.
+// what to do. kUnavailable for a failed device. kInternal for any other exception. Never throws:
+// without memory for the text, the text is short.
 Error ErrorOf(const std::exception& thrown) noexcept;
 
-// Runs `call`, which returns a Result, and turns a lack of memory or threads into an error. Other
-// exceptions, such as an embedder's, pass through.
+// Runs `call`, which returns a Result, and turns a lack of memory or threads, or a failed device,
+// into an error. Other exceptions, such as an embedder's, pass through.
 template <class Call>
 std::invoke_result_t<Call> CatchExhaustion(const Call& call) {
   try {
@@ -42,6 +45,8 @@ std::invoke_result_t<Call> CatchExhaustion(const Call& call) {
   } catch (const std::bad_alloc& thrown) {
     return tl::unexpected<Error>(ErrorOf(thrown));
   } catch (const std::system_error& thrown) {
+    return tl::unexpected<Error>(ErrorOf(thrown));
+  } catch (const DeviceError& thrown) {
     return tl::unexpected<Error>(ErrorOf(thrown));
   }
 }

@@ -9,6 +9,7 @@
 #include "src/base/limits/out_of_memory.h"
 #include "src/checkpoint/weight_memory.h"
 #include "src/checkpoint/weights_key.h"
+#include "src/engine/core/compute_device.h"
 #include "src/engine/core/engine_core.h"
 #include "src/models/registry.h"
 
@@ -33,21 +34,34 @@ ModelKey RowsKey(std::string_view weights_key, const Settings& s, const Machine&
 // What an engine is made over, alive as long as the engine.
 struct LoadedModel {
   ModelFiles files;
-  Machine machine;
+  ComputeDevice device;
   std::unique_ptr<Model> model;
 };
+
+// The room for an engine where it computes.
+Result<MemoryRoom> RoomOf(const ComputeDevice& device, const ModelConfig& config,
+                          const Checkpoint& mapped, RankGroup* ranks) {
+  if (!device.is_gpu())
+    return MemoryRoom{MemoryForWeights(config, mapped), WeightMemory(mapped),
+                      ranks == nullptr ? 1 : ranks->on_this_machine()};
+  if (ranks != nullptr)
+    return Unsupported("--device cuda: expected one process, found --tp or --dp");
+  return MemoryRoom{device.FreeGpuBytes(), WeightMemory(mapped), 1};
+}
 
 Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, RankGroup* ranks,
                              const LoadingHooks& hooks) {
   LATTE_RETURN_IF_ERROR(options.Validate());
-  auto loaded = std::make_shared<LoadedModel>(LoadedModel{std::move(files), {}, nullptr});
+  LATTE_ASSIGN_OR_RETURN(ComputeDevice device, ComputeDevice::Open(options.device));
+  auto loaded =
+      std::make_shared<LoadedModel>(LoadedModel{std::move(files), std::move(device), nullptr});
   const std::string& dir = loaded->files.dir;
-  LATTE_ASSIGN_OR_RETURN(loaded->machine, Machine::Detect());
   LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(dir));
   // Before loading: weights that are repacked then count once.
-  const MemoryRoom room{MemoryForWeights(loaded->files.config, mapped), WeightMemory(mapped),
-                        ranks == nullptr ? 1 : ranks->on_this_machine()};
+  LATTE_ASSIGN_OR_RETURN(const MemoryRoom room,
+                         RoomOf(loaded->device, loaded->files.config, mapped, ranks));
   ModelOptions wanted;
+  wanted.device = &loaded->device.device();
   wanted.mtp = NeedsMtp(options, loaded->files.config);
   wanted.larger_than_memory = room.exceeds_memory();
   wanted.mtp_optional = options.draft_tokens == "auto";
@@ -63,18 +77,19 @@ Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, Ran
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(dir));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint, hooks.checked));
   }
-  LATTE_ASSIGN_OR_RETURN(
-      const Settings settings,
-      ResolveOptions(options, loaded->model->config(), loaded->machine, room, wanted.share));
+  LATTE_ASSIGN_OR_RETURN(const Settings settings,
+                         ResolveOptions(options, loaded->model->config(), loaded->device.machine(),
+                                        room, wanted.share));
   ModelKey key = {};
   if (!options.cache_dir.empty()) {
     LATTE_ASSIGN_OR_RETURN(const std::string weights_key, WeightsKey(dir));
-    key = RowsKey(weights_key, settings, loaded->machine);
+    key = RowsKey(weights_key, settings, loaded->device.machine());
   }
   const EngineParts parts{.model = loaded->model.get(),
-                          .machine = &loaded->machine,
+                          .machine = &loaded->device.machine(),
                           .tokenizer = &loaded->files.tokenizer,
                           .owner = loaded,
+                          .host = &loaded->device.host(),
                           .followers = ranks == nullptr ? nullptr : &ranks->followers()};
   const auto make = [&](const Settings& own) { return EngineCore::Create(parts, own, key); };
   CreatedEngine out;

@@ -53,7 +53,10 @@ Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
   LATTE_ASSIGN_OR_RETURN(
       std::unique_ptr<EngineCore> core,
       CatchExhaustion([&]() -> Result<std::unique_ptr<EngineCore>> {
-        return std::unique_ptr<EngineCore>(new EngineCore(parts, settings, std::move(cache)));
+        std::unique_ptr<EngineCore> out(new EngineCore(parts, settings, std::move(cache)));
+        if (!parts.model->device().is_host())
+          out->runner_.CheckKernels(out->step_, PathsOf(settings, parts.model->config().mla));
+        return out;
       }));
   std::unique_ptr<PrefixStore> store;
   if (!settings.options.cache_dir.empty()) {

@@ -21,8 +21,11 @@ Result<std::unique_ptr<GivenSequence>> GivenSequence::Create(const Model& model,
   LATTE_ASSIGN_OR_RETURN(LatentCache cache,
                          LatentCache::Create(settings.cache_spec, settings.pages, model.device()));
   return CatchExhaustion([&]() -> Result<std::unique_ptr<GivenSequence>> {
-    return std::unique_ptr<GivenSequence>(
+    std::unique_ptr<GivenSequence> out(
         new GivenSequence(model, machine, settings, std::move(cache), followers));
+    if (!model.device().is_host())
+      out->runner_.CheckKernels(out->step_, PathsOf(settings, model.config().mla));
+    return out;
   });
 }
 

@@ -121,6 +121,20 @@ StepLogits Runner::NextLogits() {
   return Guarded([&] { return ComputeLogits(step, block); });
 }
 
+void Runner::CheckKernels(Step& step, std::span<const MlaPath> paths) {
+  const int32_t zero = 0;
+  const int64_t row = 0;
+  exec_.only_selects = true;
+  for (const MlaPath path : paths) {
+    step.Clear();
+    step.AddChunk(SequenceChunk::Of({&zero, 1}, 0, path, {&zero, 1}));
+    step.AddLogits({&row, 1});
+    RunAnnounced(step);
+  }
+  step.Clear();
+  exec_.only_selects = false;
+}
+
 void Runner::RunAnnounced(Step& step) {
   Compute(step);
   for (int64_t i = 0; i < step.logit_blocks(); ++i) NextLogits();

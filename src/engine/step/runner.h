@@ -104,6 +104,10 @@ class Runner {
   // The bytes of a cache page, as CacheSpec::bytes_per_page; what Step::page takes.
   std::vector<std::byte> SavePage(int32_t page);
 
+  // Selects the kernels of a step on each of `paths`, and runs none. `step` is used for that. Throws
+  // DeviceError for an op without a kernel.
+  void CheckKernels(Step& step, std::span<const MlaPath> paths);
+
   // Seconds of every op of later calls are added to `times`; null: not measured.
   void Measure(OpTimes* times) { exec_.times = times; }
   // The kernels selected since the last kDecoder step began.

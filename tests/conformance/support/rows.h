@@ -14,6 +14,7 @@
 #include "src/kernels/params/moe.h"
 #include "src/kernels/params/sampling.h"
 #include "src/kernels/registry.h"
+#include "tests/conformance/support/gpu.h"
 #include "tests/record/record_outputs.h"
 
 namespace latte {
@@ -42,12 +43,32 @@ Machine MachineFor(const Kernel<Op>& row) {
   return machine;
 }
 
+// Ops of sampling run on the host.
+template <class Op>
+constexpr bool kRunsOnGpu = requires(typename Op::Params p, testing_support::OperandLists lists) {
+  testing_support::VisitOperands(p, lists, [](const auto&) {});
+};
+
+template <class Op>
+void RunKernel(const Kernel<Op>& row, const typename Op::Params& params, ThreadPool& threads,
+               const Machine& machine) {
+  if constexpr (kRunsOnGpu<Op>)
+    if (row.isa.family == IsaFamily::kCuda) return RunOnGpu(row, params, threads);
+  row.run(params, Exec{&threads, &machine});
+}
+
+// Whether kernels of `isa` run in this process.
+inline bool TestsRun(Isa isa) {
+  return isa.family == IsaFamily::kCuda ? TestGpu() != nullptr && TestGpu()->Has(isa)
+                                        : TestMachine().Has(isa);
+}
+
 template <class Op>
 void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int threads = 1) {
   EXPECT_TRUE(row.supports(Op::ShapeOf(params)));
   ++RowRuns()[std::string(row.name)];
   const Machine machine = MachineFor(row);
-  row.run(params, Exec{&TestPool(threads), &machine});
+  RunKernel(row, params, TestPool(threads), machine);
   RecordOutputs<Op>(row.name, "detected", params);
 }
 
@@ -57,7 +78,7 @@ void RunRowAs(Uarch uarch, const Kernel<Op>& row, const typename Op::Params& par
               int threads = 1) {
   Machine machine = MachineFor(row);
   machine.uarch = uarch;
-  row.run(params, Exec{&TestPool(threads), &machine});
+  RunKernel(row, params, TestPool(threads), machine);
   RecordOutputs<Op>(row.name, Name(uarch), params);
 }
 
@@ -70,7 +91,7 @@ void RunPeerAs(Uarch uarch, const Kernel<Op>& row, const typename Op::Params& pa
   machine.uarch = uarch;
   const Kernel<Op>& peer = SelectPeer<Op>(row, Op::ShapeOf(params), machine);
   ++RowRuns()[std::string(peer.name)];
-  peer.run(params, Exec{&TestPool(threads), &machine});
+  RunKernel(peer, params, TestPool(threads), machine);
 }
 
 inline void RunPart(const Kernel<GemmOp>& row, const GemmProblem& part, int threads = 1) {
@@ -101,7 +122,7 @@ void RunRef(const typename Op::Params& params) {
 template <class Op, class F>
 void ForEachRow(const F& f) {
   for (const Kernel<Op>& row : Kernels<Op>()) {
-    if (!TestMachine().Has(row.isa)) continue;
+    if (!TestsRun(row.isa)) continue;
     SCOPED_TRACE(row.name);
     f(row);
     if (::testing::Test::HasFatalFailure()) return;

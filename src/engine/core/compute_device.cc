@@ -1,0 +1,50 @@
+#include "src/engine/core/compute_device.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "src/kernels/cuda/launch/kernel_set.h"
+#include "src/tensor/cuda/cuda_device.h"
+
+namespace latte {
+namespace {
+
+Result<int> OrdinalOf(const std::string& name) {
+  constexpr std::string_view kGpu = "cuda";
+  if (name == kGpu) return 0;
+  int ordinal = -1;
+  const std::string_view rest = std::string_view(name).substr(kGpu.size());
+  const char* const end = rest.data() + rest.size();
+  const bool is_number = rest.starts_with(':') && rest.size() > 1 &&
+                         std::from_chars(rest.data() + 1, end, ordinal).ptr == end;
+  if (!is_number || ordinal < 0)
+    return InvalidArgument(fmt::format(
+        "--device: expected cpu, cuda or cuda: and the number of a GPU, found '{}'", name));
+  return ordinal;
+}
+
+}  // namespace
+
+Result<ComputeDevice> ComputeDevice::Open(const std::string& name) {
+  ComputeDevice out;
+  if (name != "cpu" && !NamesGpu(name))
+    return InvalidArgument(fmt::format("--device: expected cpu, cuda or cuda:N, found '{}'", name));
+  LATTE_ASSIGN_OR_RETURN(out.host_, Machine::Detect());
+  out.machine_ = out.host_;
+  if (name == "cpu") return out;
+  LATTE_ASSIGN_OR_RETURN(const int ordinal, OrdinalOf(name));
+  LATTE_ASSIGN_OR_RETURN(out.gpu_, cuda::CudaDevice::Open(ordinal));
+  LATTE_ASSIGN_OR_RETURN(out.kernels_, cuda::KernelSet::Load(*out.gpu_));
+  LATTE_ASSIGN_OR_RETURN(out.machine_, Machine::OfGpu(*out.kernels_));
+  return out;
+}
+
+const Device& ComputeDevice::device() const {
+  if (gpu_ == nullptr) return HostDevice();
+  return *gpu_;
+}
+
+int64_t ComputeDevice::FreeGpuBytes() const { return gpu_->FreeBytes(); }
+
+}  // namespace latte

@@ -1,0 +1,44 @@
+// Where an engine computes: this processor, or one of its GPUs.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "latte/status.h"
+
+#include "src/kernels/machine.h"
+#include "src/tensor/device.h"
+
+namespace latte {
+
+namespace cuda {
+class CudaDevice;
+class KernelSet;
+}  // namespace cuda
+
+// Immutable after Open; copies share the device. One that was not opened computes nothing.
+class ComputeDevice {
+ public:
+  ComputeDevice() = default;
+
+  // `name`: "cpu", "cuda" or "cuda:N". Errors: kInvalidArgument for another name or a GPU that is not there;
+  // kUnavailable without a driver, a GPU or kernels for it; of Machine::Detect.
+  [[nodiscard]] static Result<ComputeDevice> Open(const std::string& name);
+
+  const Machine& host() const { return host_; }        // this processor
+  const Machine& machine() const { return machine_; }  // what computes the model
+  const Device& device() const;                        // where weights and cache lie
+  bool is_gpu() const { return gpu_ != nullptr; }
+  // Bytes that weights, workspace and cache can have on a GPU.
+  int64_t FreeGpuBytes() const;
+
+ private:
+  Machine host_, machine_;
+  std::shared_ptr<const cuda::CudaDevice> gpu_;
+  std::shared_ptr<const cuda::KernelSet> kernels_;
+};
+
+// Whether a name of --device is that of a GPU.
+inline bool NamesGpu(std::string_view device) { return device.starts_with("cuda"); }
+
+}  // namespace latte

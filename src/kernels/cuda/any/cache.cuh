@@ -1,0 +1,68 @@
+// any.append, any.norm_rope_append, any.gather_pages, any.copy_page: rows of the cache, unquantised.
+#pragma once
+
+#include "src/kernels/cuda/any/norm.cuh"
+#include "src/kernels/cuda/any/rows.cuh"
+#include "src/kernels/cuda/params/cache.h"
+
+namespace latte::cuda {
+
+// Grid: t. A negative slot is padding, which is not written.
+LATTE_DEVICE void Append(const AppendParams& p) {
+  const int64_t t = BlockX();
+  const int64_t slot = LoadGlobal(p.slots + t);
+  if (slot < 0) return;
+  for (int i = Thread(); i < p.width; i += kPointThreads) {
+    const float* const from =
+        i < p.a ? p.first + t * p.first_stride + i : p.second + t * p.second_stride + i - p.a;
+    StoreElement(p.cache, p.cache_type, slot * p.width + i, LoadGlobal(from));
+  }
+}
+
+// A warp a token. The bytes are those of RmsNorm, then Rope, then Append.
+LATTE_DEVICE void NormRopeAppend(const NormRopeAppendParams& p) {
+  const int t = RowOfWarp();
+  if (t >= p.t) return;
+  float* const latent = p.latent + t * p.latent_stride;
+  const int half = p.r / 2;
+  const float inverse = InverseRms(latent, p.c, p.eps);
+  for (int i = Lane(); i < p.c; i += kWarp)
+    StoreGlobal(latent + i,
+                Mul(Mul(LoadGlobal(latent + i), inverse), LoadElement(p.w, p.w_type, i)));
+  // Head −1 is k_rope.
+  for (int i = Lane(); p.cos != nullptr && i < (p.h + 1) * half; i += kWarp) {
+    const int head = i / half - 1, j = i % half;
+    float* const x = head < 0 ? latent + p.c : p.q_rope + t * p.rope_stride + head * p.rope_head;
+    RotatePair(x, j, half, p.interleaved != 0, LoadGlobal(p.cos + int64_t{t} * half + j),
+               LoadGlobal(p.sin + int64_t{t} * half + j));
+  }
+  if (p.cache == nullptr) return;
+  SyncWarp();
+  const int64_t slot = LoadGlobal(p.slots + t);
+  if (slot < 0) return;
+  const int width = p.c + p.r;
+  for (int i = Lane(); i < width; i += kWarp)
+    StoreElement(p.cache, p.cache_type, slot * width + i, LoadGlobal(latent + i));
+}
+
+LATTE_DEVICE void GatherPages(const GatherPagesParams& p) {
+  const int64_t i = LaneOfGrid();
+  if (i >= int64_t{p.s} * p.width) return;
+  const int64_t key = p.key_begin + i / p.width;
+  const int64_t page = LoadGlobal(p.pages + key / p.page_tokens);
+  const int64_t row = page * p.page_tokens + key % p.page_tokens;
+  StoreGlobal(p.y + i, LoadElement(p.cache, p.cache_type, row * p.width + i % p.width));
+}
+
+// Grid: [⌈bytes/128⌉, layers].
+LATTE_DEVICE void CopyPage(const CopyPageParams& p) {
+  const int64_t i = LaneOfGrid();
+  const int layer = BlockY();
+  if (i >= p.page_bytes) return;
+  unsigned char* const packed = p.packed + layer * p.page_bytes + i;
+  const unsigned char* const from = p.from < 0 ? packed : p.layers[layer] + p.from + i;
+  unsigned char* const to = p.to < 0 ? packed : p.layers[layer] + p.to + i;
+  StoreGlobal(to, LoadGlobal(from));
+}
+
+}  // namespace latte::cuda

@@ -1,0 +1,12 @@
+// The compiled kernels that this build holds.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace latte::cuda {
+
+// A fat binary, as cuModuleLoadData takes it, and a zero; the zero alone in a build without CUDA kernels.
+std::span<const std::byte> KernelImage();
+
+}  // namespace latte::cuda

@@ -1,0 +1,133 @@
+#include <algorithm>
+
+#include "src/kernels/cuda/launch/launch.h"
+
+namespace latte::cuda {
+namespace {
+
+constexpr int64_t kReductionBytes = 32 * 4;
+constexpr int64_t kAttentionShared = kReductionBytes + 4 * 128;
+
+// Calls launch(table, rows) for as many sequences at a time as a launch takes.
+template <class Launch>
+void ForEachTable(std::span<const SequenceChunk> sequences, const Launch& launch) {
+  constexpr size_t kMost = SequenceTable::kMost;
+  for (size_t begin = 0; begin < sequences.size(); begin += kMost) {
+    const auto part = sequences.subspan(begin, std::min(kMost, sequences.size() - begin));
+    SequenceTable table = {};
+    int64_t rows = 0;
+    for (const SequenceChunk& s : part) {
+      if (s.count == 0) continue;
+      const auto i = static_cast<size_t>(table.count++);
+      table.first_row[i] = static_cast<int32_t>(s.query_start - sequences.front().query_start);
+      table.tokens[i] = static_cast<int32_t>(s.count);
+      table.cached_len[i] = static_cast<int32_t>(s.cached_len);
+      table.pages[i] = s.pages.data();
+      rows += s.count;
+    }
+    if (rows > 0) launch(table, rows);
+  }
+}
+
+}  // namespace
+
+void LaunchMlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
+  const MlaDecodeOp::Shape s = MlaDecodeOp::ShapeOf(p);
+  MlaDecodeParams out = {};
+  out.q_latent = p.q_latent.Ptr<const float>();
+  out.q_rope = p.q_rope.Ptr<const float>();
+  out.latent_stride = p.q_latent.stride[0];
+  out.latent_head = p.q_latent.stride[1];
+  out.rope_stride = p.q_rope.stride[0];
+  out.rope_head = p.q_rope.stride[1];
+  out.cache = p.pages.data;
+  out.o = p.o_latent.Ptr<float>();
+  out.lse = p.lse.empty() ? nullptr : p.lse.Ptr<float>();
+  out.positions = p.positions.empty() ? nullptr : p.positions.Ptr<const int32_t>();
+  out.most = p.positions.empty() ? 0 : static_cast<int32_t>(p.positions.shape[1]);
+  out.h = static_cast<int32_t>(s.h);
+  out.c = static_cast<int32_t>(s.c);
+  out.r = static_cast<int32_t>(s.r);
+  out.page_tokens = static_cast<int32_t>(s.page_tokens);
+  out.width = static_cast<int32_t>(p.pages.shape[2]);
+  out.cache_type = ElementOf(p.pages.dtype);
+  out.scale = p.scale;
+  ForEachTable(p.sequences, [&](const SequenceTable& table, int64_t rows) {
+    out.sequences = table;
+    KernelsOf(exec).Launch<KernelId::kMlaDecode>({s.h, rows}, out, exec.stream, kAttentionShared);
+  });
+}
+
+void LaunchIndexTopK(const IndexTopKOp::Params& p, const Exec& exec) {
+  constexpr int64_t kMostKept = 48 << 10;  // scores in the shared memory of a block
+  const IndexTopKOp::Shape s = IndexTopKOp::ShapeOf(p);
+  IndexTopKParams out = {};
+  out.q = p.q.Ptr<const float>();
+  out.weights = p.weights.Ptr<const float>();
+  out.q_stride = p.q.stride[0];
+  out.q_head = p.q.stride[1];
+  out.weights_stride = p.weights.stride[0];
+  out.cache = p.pages.data;
+  out.positions = p.positions.Ptr<int32_t>();
+  out.most = static_cast<int32_t>(s.k);
+  out.h = static_cast<int32_t>(s.h);
+  out.w = static_cast<int32_t>(s.w);
+  out.page_tokens = static_cast<int32_t>(s.page_tokens);
+  out.width = static_cast<int32_t>(p.pages.shape[2]);
+  out.cache_type = ElementOf(p.pages.dtype);
+  ForEachTable(p.sequences, [&](const SequenceTable& table, int64_t rows) {
+    int64_t longest = 0;
+    for (int32_t i = 0; i < table.count; ++i)
+      longest = std::max<int64_t>(longest, table.cached_len[i] + table.tokens[i]);
+    const int64_t fit =
+        (KernelsOf(exec).device().info().shared_bytes - kReductionBytes) / int64_t{sizeof(float)};
+    out.sequences = table;
+    out.kept_scores = static_cast<int32_t>(std::min({longest, kMostKept, fit}));
+    KernelsOf(exec).Launch<KernelId::kIndexTopK>(
+        {rows}, out, exec.stream, kReductionBytes + out.kept_scores * int64_t{sizeof(float)});
+  });
+}
+
+void LaunchMha(const MhaOp::Params& p, const Exec& exec) {
+  const MhaOp::Shape s = MhaOp::ShapeOf(p);
+  MhaParams out = {};
+  out.q_nope = p.q_nope.Ptr<const float>();
+  out.q_rope = p.q_rope.Ptr<const float>();
+  out.k_nope = p.k_nope.Ptr<const float>();
+  out.k_rope = p.k_rope.Ptr<const float>();
+  out.v = p.v.Ptr<const float>();
+  out.q_nope_stride = p.q_nope.stride[0];
+  out.q_nope_head = p.q_nope.stride[1];
+  out.q_rope_stride = p.q_rope.stride[0];
+  out.q_rope_head = p.q_rope.stride[1];
+  out.k_nope_stride = p.k_nope.stride[0];
+  out.k_nope_head = p.k_nope.stride[1];
+  out.k_rope_stride = p.k_rope.stride[0];
+  out.k_rope_head = p.k_rope.stride[1];
+  out.v_stride = p.v.stride[0];
+  out.v_head = p.v.stride[1];
+  out.q_begin = p.q_begin;
+  out.key_begin = p.key_begin;
+  out.o = p.o.Ptr<float>();
+  out.lse = p.lse.Ptr<float>();
+  out.h = static_cast<int32_t>(s.h);
+  out.keys = static_cast<int32_t>(s.s);
+  out.n = static_cast<int32_t>(s.n);
+  out.r = static_cast<int32_t>(s.r);
+  out.width = static_cast<int32_t>(s.v);
+  out.scale = p.scale;
+  KernelsOf(exec).Launch<KernelId::kMha>({s.h, s.t}, out, exec.stream, kAttentionShared);
+}
+
+void LaunchLseMerge(const LseMergeOp::Params& p, const Exec& exec) {
+  LseMergeParams out = {};
+  out.o = p.o.Ptr<float>();
+  out.lse = p.lse.Ptr<float>();
+  out.o_b = p.o_b.Ptr<const float>();
+  out.lse_b = p.lse_b.Ptr<const float>();
+  out.m = static_cast<int32_t>(p.o.shape[0]);
+  out.width = static_cast<int32_t>(p.o.shape[1]);
+  KernelsOf(exec).Launch<KernelId::kLseMerge>({p.o.shape[0]}, out, exec.stream);
+}
+
+}  // namespace latte::cuda

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "src/kernels/cuda/params/types.h"
+
+namespace latte::cuda {
+
+// Sequences of one launch. Rows follow one another.
+struct SequenceTable {
+  static constexpr int kMost = 64;
+
+  int32_t count;
+  int32_t first_row[kMost];
+  int32_t tokens[kMost];
+  int32_t cached_len[kMost];
+  const int32_t* pages[kMost];
+};
+
+struct MlaDecodeParams {
+  const float *q_latent, *q_rope;  // [t, h, c], [t, h, r]
+  int64_t latent_stride, latent_head, rope_stride, rope_head;
+  const void* cache;         // [pages, page_tokens, width]
+  float *o, *lse;            // [t, h, c], [t, h]; lse may be null
+  const int32_t* positions;  // [t, most]; null: all keys
+  int32_t most;
+  int32_t h, c, r, page_tokens, width;
+  Element cache_type;
+  float scale;
+  SequenceTable sequences;
+};
+
+struct IndexTopKParams {
+  const float *q, *weights;  // [t, h, w], [t, h]
+  int64_t q_stride, q_head, weights_stride;
+  const void* cache;   // [pages, page_tokens, width]
+  int32_t* positions;  // [t, most]
+  int32_t most;
+  int32_t h, w, page_tokens, width;
+  int32_t kept_scores;  // scores that shared memory holds
+  Element cache_type;
+  SequenceTable sequences;
+};
+
+struct MhaParams {
+  const float *q_nope, *q_rope, *k_nope, *k_rope, *v;
+  int64_t q_nope_stride, q_nope_head, q_rope_stride, q_rope_head;
+  int64_t k_nope_stride, k_nope_head, k_rope_stride, k_rope_head, v_stride, v_head;
+  int64_t q_begin, key_begin;
+  float *o, *lse;  // [t, h, width], [t, h]
+  int32_t h, keys, n, r, width;
+  float scale;
+};
+
+struct LseMergeParams {
+  float *o, *lse;
+  const float *o_b, *lse_b;
+  int32_t m, width;
+};
+
+}  // namespace latte::cuda

@@ -1,0 +1,147 @@
+// The kernels of GPUs, for each op. `any` kernels take every shape and sum in f32, in an order that only the
+// sizes of one result decide.
+#include <array>
+
+#include "src/kernels/backends.h"
+#include "src/kernels/cuda/isa.h"
+#include "src/kernels/cuda/launch/launch.h"
+
+namespace latte::cuda {
+namespace {
+
+constexpr bool IsFloat(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
+}
+constexpr bool IsPlainCache(DType dtype, CacheFormat kind) {
+  return kind == CacheFormat::kPlain && IsFloat(dtype);
+}
+constexpr int64_t kMostColumns = 1024;  // of a value of attention (any/attention.cuh)
+
+template <class Op>
+using Rule = bool (*)(const typename Op::Shape&);
+template <class Op>
+using Launcher = void (*)(const typename Op::Params&, const Exec&);
+
+template <class Op>
+constexpr bool Always(const typename Op::Shape&) {
+  return true;
+}
+
+template <class Op>
+constexpr std::array<Kernel<Op>, 1> Any(std::string_view name, Launcher<Op> run,
+                                        Rule<Op> supports = Always<Op>,
+                                        std::string_view types = "f32") {
+  return {Kernel<Op>{.name = name,
+                     .isa = kAnyGpu,
+                     .supports = supports,
+                     .run = run,
+                     .types = types,
+                     .order = "any"}};
+}
+
+constexpr std::string_view kFloats = "f32, bf16, f16";
+
+// The kernels of an op; none for ops of the host.
+template <class Op>
+constexpr std::array<Kernel<Op>, 0> kRows = {};
+
+template <>
+constexpr auto kRows<GemmOp> = Any<GemmOp>(
+    "any.gemm", LaunchGemm,
+    [](const GemmOp::Shape& s) { return IsFloat(s.x) && IsFloat(s.w) && s.scale_group == 0; },
+    kFloats);
+template <>
+constexpr auto kRows<GemmTOp> = Any<GemmTOp>(
+    "any.gemm_t", LaunchGemmT,
+    [](const GemmTOp::Shape& s) { return IsFloat(s.x) && IsFloat(s.w) && s.scale_group == 0; },
+    kFloats);
+template <>
+constexpr auto kRows<ExpertGemmOp> = Any<ExpertGemmOp>(
+    "any.expert_gemm", LaunchExpertGemm,
+    [](const ExpertGemmOp::Shape& s) { return IsFloat(s.x) && IsFloat(s.w) && s.scale_group == 0; },
+    kFloats);
+template <>
+constexpr auto kRows<MlaDecodeOp> = Any<MlaDecodeOp>(
+    "any.mla_decode", LaunchMlaDecode,
+    [](const MlaDecodeOp::Shape& s) {
+      return IsPlainCache(s.cache, s.kind) && s.c <= kMostColumns;
+    },
+    kFloats);
+template <>
+constexpr auto kRows<IndexTopKOp> = Any<IndexTopKOp>(
+    "any.index_topk", LaunchIndexTopK,
+    [](const IndexTopKOp::Shape& s) { return IsPlainCache(s.cache, s.kind); }, kFloats);
+template <>
+constexpr auto kRows<MhaOp> = Any<MhaOp>("any.mha", LaunchMha,
+                                         [](const MhaOp::Shape& s) { return s.v <= kMostColumns; });
+template <>
+constexpr auto kRows<LseMergeOp> = Any<LseMergeOp>("any.lse_merge", LaunchLseMerge);
+template <>
+constexpr auto kRows<AppendOp> = Any<AppendOp>(
+    "any.append", LaunchAppend,
+    [](const AppendOp::Shape& s) { return IsPlainCache(s.cache, s.kind); }, kFloats);
+template <>
+constexpr auto kRows<NormRopeAppendOp> = Any<NormRopeAppendOp>(
+    "any.norm_rope_append", LaunchNormRopeAppend,
+    [](const NormRopeAppendOp::Shape& s) { return IsFloat(s.w) && IsPlainCache(s.cache, s.kind); },
+    kFloats);
+template <>
+constexpr auto kRows<GatherPagesOp> = Any<GatherPagesOp>(
+    "any.gather_pages", LaunchGatherPages,
+    [](const GatherPagesOp::Shape& s) { return IsPlainCache(s.cache, s.kind); }, kFloats);
+template <>
+constexpr auto kRows<CopyPageOp> = Any<CopyPageOp>("any.copy_page", LaunchCopyPage);
+template <>
+constexpr auto kRows<RouteOp> = Any<RouteOp>("any.route", LaunchRoute);
+template <>
+constexpr auto kRows<GroupByExpertOp> = Any<GroupByExpertOp>("any.group_by_expert",
+                                                             LaunchGroupByExpert);
+template <>
+constexpr auto kRows<CombineOp> = Any<CombineOp>("any.combine", LaunchCombine);
+template <>
+constexpr auto kRows<RmsNormOp> = Any<RmsNormOp>(
+    "any.rms_norm", LaunchRmsNorm, [](const RmsNormOp::Shape& s) { return IsFloat(s.w); }, kFloats);
+template <>
+constexpr auto kRows<AddRmsNormOp> = Any<AddRmsNormOp>(
+    "any.add_rms_norm", LaunchAddRmsNorm, [](const AddRmsNormOp::Shape& s) { return IsFloat(s.w); },
+    kFloats);
+template <>
+constexpr auto kRows<LayerNormOp> = Any<LayerNormOp>(
+    "any.layer_norm", LaunchLayerNorm,
+    [](const LayerNormOp::Shape& s) { return IsFloat(s.w) && IsFloat(s.b); }, kFloats);
+template <>
+constexpr auto kRows<RopeAnglesOp> = Any<RopeAnglesOp>("any.rope_angles", LaunchRopeAngles);
+template <>
+constexpr auto kRows<RopeOp> = Any<RopeOp>("any.rope", LaunchRope);
+template <>
+constexpr auto kRows<SiluMulOp> = Any<SiluMulOp>("any.silu_mul", LaunchSiluMul);
+template <>
+constexpr auto kRows<AddOp> = Any<AddOp>("any.add", LaunchAdd);
+template <>
+constexpr auto kRows<GatherOp> = Any<GatherOp>(
+    "any.gather", LaunchGather,
+    [](const GatherOp::Shape& s) { return IsFloat(s.x) || (s.x == DType::kI8 && s.y == s.x); },
+    "f32, bf16, f16, i8");
+template <>
+constexpr auto kRows<CastOp> = Any<CastOp>("any.cast", LaunchCast, Always<CastOp>, kFloats);
+template <>
+constexpr auto kRows<FiniteRowsOp> = Any<FiniteRowsOp>("any.finite_rows", LaunchFiniteRows);
+template <>
+constexpr auto kRows<PackDraftsOp> = Any<PackDraftsOp>("any.pack_drafts", LaunchPackDrafts);
+
+}  // namespace
+
+template <class Op>
+std::span<const Kernel<Op>> Kernels() {
+  return kRows<Op>;
+}
+
+// Makes the compiler emit Kernels for every op.
+template <class... Ops>
+struct Lists {
+  std::tuple<std::span<const Kernel<Ops>> (*)()...> of{&cuda::Kernels<Ops>...};
+};
+extern const AllOps<Lists> kLists;
+const AllOps<Lists> kLists;
+
+}  // namespace latte::cuda

@@ -1,0 +1,78 @@
+#include "tests/conformance/support/gpu.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "src/kernels/cuda/launch/kernel_set.h"
+
+namespace latte {
+namespace {
+
+struct Gpu {
+  std::unique_ptr<cuda::CudaDevice> device;
+  std::unique_ptr<const cuda::KernelSet> kernels;
+  Machine machine;
+};
+
+// A driver that is named has to work.
+Gpu OpenGpu() {
+  Gpu out;
+  out.device = std::move(cuda::CudaDevice::Open(0)).value();
+  out.kernels = std::move(cuda::KernelSet::Load(*out.device)).value();
+  out.machine = Machine::OfGpu(*out.kernels).value();
+  return out;
+}
+
+const Gpu& TheGpu() {
+  static const Gpu gpu = OpenGpu();
+  return gpu;
+}
+
+}  // namespace
+
+const Machine* TestGpu() {
+  return std::getenv("LATTE_CUDA_DRIVER") == nullptr ? nullptr : &TheGpu().machine;
+}
+
+GpuOperands::~GpuOperands() {
+  for (const Stretch& s : stretches_)
+    if (s.gpu != nullptr) TheGpu().device->Free(s.gpu, s.bytes, MemoryUse::kTensor);
+}
+
+void GpuOperands::Add(const void* at, int64_t bytes) {
+  if (bytes > 0) stretches_.push_back({static_cast<const std::byte*>(at), bytes, nullptr});
+}
+
+void GpuOperands::CopyIn() {
+  std::ranges::sort(stretches_, {}, &Stretch::host);
+  std::vector<Stretch> joined;
+  for (const Stretch& s : stretches_) {
+    const bool overlaps = !joined.empty() && s.host < joined.back().host + joined.back().bytes;
+    if (!overlaps) {
+      joined.push_back(s);
+      continue;
+    }
+    const int64_t end = s.host + s.bytes - joined.back().host;
+    joined.back().bytes = std::max(joined.back().bytes, end);
+  }
+  stretches_ = std::move(joined);
+  for (Stretch& s : stretches_) {
+    s.gpu = TheGpu().device->Allocate(s.bytes, MemoryUse::kTensor);
+    TheGpu().device->CopyFromHost(s.gpu, s.host, s.bytes, nullptr);
+  }
+}
+
+std::byte* GpuOperands::On(const void* at) const {
+  const auto* const host = static_cast<const std::byte*>(at);
+  const auto after = std::ranges::upper_bound(stretches_, host, {}, &Stretch::host);
+  const Stretch& own = *std::prev(after);
+  return own.gpu + (host - own.host);
+}
+
+void GpuOperands::CopyOut() const {
+  for (const Stretch& s : stretches_)
+    TheGpu().device->CopyToHost(const_cast<std::byte*>(s.host), s.gpu, s.bytes, nullptr);
+}
+
+}  // namespace latte

@@ -1,0 +1,58 @@
+// Kernels of a GPU on operands of the host: LATTE_CUDA_DRIVER names the driver; without it no such kernel
+// runs.
+#pragma once
+
+#include "src/kernels/op.h"
+#include "tests/support/step/operands.h"
+
+namespace latte {
+
+// The GPU of this process; null without LATTE_CUDA_DRIVER.
+const Machine* TestGpu();
+
+// Operands of the host, copied to the GPU, each stretch of memory once.
+class GpuOperands {
+ public:
+  ~GpuOperands();
+
+  // Notes memory that will be copied.
+  void Add(const void* at, int64_t bytes);
+  // Copies everything that was noted to the GPU.
+  void CopyIn();
+  // Where memory that was noted lies on the GPU.
+  std::byte* On(const void* at) const;
+  // Copies everything back.
+  void CopyOut() const;
+
+ private:
+  struct Stretch {
+    const std::byte* host;
+    int64_t bytes;
+    std::byte* gpu;
+  };
+  std::vector<Stretch> stretches_;
+};
+
+// Runs a kernel of the GPU.
+template <class Op>
+void RunOnGpu(const Kernel<Op>& row, typename Op::Params p, ThreadPool& threads) {
+  testing_support::OperandLists lists;
+  GpuOperands operands;
+  testing_support::VisitOperands(p, lists, [&](const auto& operand) {
+    operands.Add(testing_support::AddressOf(operand), testing_support::BytesOf(operand));
+  });
+  operands.CopyIn();
+  const auto place = [&]<class T>(T& operand) {
+    if (testing_support::BytesOf(operand) == 0) return;
+    if constexpr (std::is_same_v<T, TensorView>)
+      operand.data = operands.On(operand.data);
+    else
+      operand =
+          T(reinterpret_cast<typename T::pointer>(operands.On(operand.data())), operand.size());
+  };
+  testing_support::VisitOperands(p, lists, place);
+  row.run(p, Exec{.threads = &threads, .machine = TestGpu()});
+  operands.CopyOut();
+}
+
+}  // namespace latte

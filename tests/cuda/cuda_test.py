@@ -1,0 +1,111 @@
+"""latte --device cuda from a user's view, over the emulated driver. Usage: cuda_test.py LATTE_BINARY DRIVER_LIBRARY; needs only Python's
+standard library."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LATTE = None
+DRIVER = None
+STORY = ["run", "tiny", "-p", "Once upon a time", "--seed", "0", "-n", "4", "--dtype", "f32"]
+
+
+def latte(*args, driver=None, stdin="", **env):
+    """Runs latte with a driver library (default: the emulated one) and variables."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("LATTE_")}
+    return subprocess.run([LATTE, *map(str, args)], input=stdin, text=True, capture_output=True, timeout=300,
+                          env={**variables, "LATTE_CUDA_DRIVER": driver or DRIVER, **env})
+
+
+class SameAnswers(unittest.TestCase):
+    def test_run_writes_what_the_cpu_writes(self):
+        cpu = latte(*STORY)
+        gpu = latte(*STORY, "--device", "cuda")
+        self.assertEqual((gpu.returncode, gpu.stdout), (0, cpu.stdout), gpu.stderr)
+        self.assertNotIn("emulated GPU:", gpu.stderr)
+
+    def test_sampled_text_of_the_sparse_model(self):
+        args = ["run", "tiny-sparse", "-p", "The dog", "--seed", "3", "--temperature", "0.8", "-n", "3", "--dtype", "f32"]
+        cpu, gpu = latte(*args), latte(*args, "--device", "cuda:0")
+        self.assertEqual((gpu.returncode, gpu.stdout), (0, cpu.stdout), gpu.stderr)
+
+    def test_score(self):
+        args = ["score", "tiny", "-p", "Once upon a time", "--json", "--dtype", "f32"]
+        cpu, gpu = (json.loads(latte(*args, *more).stdout) for more in ([], ["--device", "cuda"]))
+        self.assertEqual(cpu["tokens"], gpu["tokens"])
+        self.assertAlmostEqual(cpu["total_logprob"], gpu["total_logprob"], delta=1e-3)
+
+    def test_batch_by_the_variable(self):
+        line = json.dumps({"custom_id": "a", "method": "POST", "url": "/v1/completions",
+                           "body": {"model": "tiny", "prompt": "Once", "max_tokens": 2, "temperature": 0}})
+        with tempfile.TemporaryDirectory() as folder:
+            texts = []
+            for device in ("cpu", "cuda"):
+                lines, out = pathlib.Path(folder, "in.jsonl"), pathlib.Path(folder, device + ".jsonl")
+                lines.write_text(line + "\n")
+                done = latte("batch", "tiny", "-i", lines, "-o", out, "--dtype", "f32", LATTE_DEVICE=device)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                texts.append(json.loads(out.read_text())["response"]["body"]["choices"][0]["text"])
+            self.assertEqual(*texts)
+
+    def test_order_of_lanes_blocks_and_copies_changes_nothing(self):
+        texts = {latte(*STORY, "--device", "cuda", LATTE_EMULATOR_SEED=seed, LATTE_EMULATOR_LANDING=landing).stdout
+                 for seed, landing in (("1", "late"), ("2", "early"), ("3", "random"))}
+        self.assertEqual(len(texts), 1)
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, code, *words, args=STORY, device="cuda", **env):
+        out = latte(*args, "--device", device, **env)
+        self.assertEqual(out.returncode, code, out.stderr)
+        self.assertEqual(out.stdout, "")
+        for word in words:
+            self.assertIn(word, out.stderr)
+
+    def test_no_driver(self):
+        self.refused(1, "no NVIDIA driver", "version 580", "without --device cuda", driver="/nowhere/libcuda.so.1")
+
+    def test_a_library_that_is_no_driver(self):
+        self.refused(1, "is no CUDA driver", driver="libm.so.6")
+
+    def test_a_driver_that_is_too_old(self):
+        self.refused(1, "too old", "13.0", "12.8", LATTE_EMULATOR_VERSION="12080")
+
+    def test_no_gpu(self):
+        self.refused(1, "no NVIDIA GPU", LATTE_EMULATOR_GPUS="0")
+
+    def test_a_gpu_that_is_not_there(self):
+        self.refused(2, "no GPU 4", "0 to 0", device="cuda:4")
+
+    def test_names_of_devices(self):
+        for name in ("cuda:x", "cuda:", "cuda1", "gpu"):
+            self.refused(2, "--device: expected cpu", name, device=name)
+
+    def test_too_little_memory(self):
+        self.refused(1, "out of memory", LATTE_EMULATOR_MEMORY_MB="2")
+
+    def test_commands_that_compute_on_the_cpu_alone(self):
+        for args in (["chat", "tiny"], ["serve", "tiny", "--port", "0"], ["eval", "tiny"]):
+            self.refused(2, "run, score and batch", args=args)
+
+    def test_kernels_that_are_missing(self):
+        self.refused(2, "no kernel for sm_90", "a cache of int8", args=[*STORY, "--cache-dtype", "int8"])
+
+    def test_a_kernel_that_fails(self):
+        self.refused(1, "the GPU failed while", "unspecified launch failure", LATTE_EMULATOR_FAIL_LAUNCH="90")
+        self.refused(1, "kernel ", "unspecified launch failure", LATTE_EMULATOR_FAIL_LAUNCH="90", LATTE_CUDA_BLOCKING="1")
+
+
+class Program(unittest.TestCase):
+    def test_links_no_library_of_nvidia(self):
+        libraries = subprocess.run(["ldd", LATTE], text=True, capture_output=True, check=True).stdout
+        for name in ("cuda", "nvidia", "cublas", "nccl"):
+            self.assertNotIn(name, libraries)
+
+
+if __name__ == "__main__":
+    LATTE, DRIVER = sys.argv.pop(1), sys.argv.pop(1)
+    unittest.main(verbosity=1)

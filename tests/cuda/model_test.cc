@@ -1,0 +1,188 @@
+// Whole models on the emulated GPU, by the code that a GPU would run: the logits of an independent fp64
+// implementation (tests/goldens), distance to the CPU in bf16, and what passes between host and device.
+#include <cmath>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/checkpoint/model_path.h"
+#include "src/engine/core/compute_device.h"
+#include "src/engine/core/given_sequence.h"
+#include "src/models/registry.h"
+#include "tests/cuda/driver/counts.h"
+#include "tests/support/npy_reader.h"
+#include "tests/support/parameter_name.h"
+
+namespace latte::cuda_model_test {
+namespace {
+
+using testing_support::Matrix;
+using testing_support::ReadNpy;
+
+// As in tests/goldens.
+constexpr double kTolerance = 2e-4;
+
+emulator::Counts Count() {
+  void* const library = dlopen(std::getenv("LATTE_CUDA_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
+  const auto counts =
+      reinterpret_cast<decltype(&latte_emulated_counts)>(dlsym(library, "latte_emulated_counts"));
+  emulator::Counts out;
+  const char* const report = counts(&out);
+  EXPECT_EQ(out.reports, 0) << report;
+  return out;
+}
+
+const ComputeDevice& Gpu() {
+  static const ComputeDevice gpu = ComputeDevice::Open("cuda").value();
+  return gpu;
+}
+const ComputeDevice& Cpu() {
+  static const ComputeDevice cpu = ComputeDevice::Open("cpu").value();
+  return cpu;
+}
+
+struct Golden {
+  explicit Golden(const std::string& name)
+      : dir(std::string(LATTE_SOURCE_DIR) + "/tests/goldens/" + name),
+        logits(ReadNpy(dir + "/logits.npy")) {
+    const Json ids = *Json::Parse(*ReadFile(dir + "/tokens.json", 1 << 20), "tokens.json");
+    for (size_t i = 0; i < ids.size(); ++i)
+      tokens.push_back(static_cast<int32_t>(*ids.At(i).AsInt()));
+  }
+
+  std::string dir;
+  Matrix logits;
+  std::vector<int32_t> tokens;
+};
+
+// A model with its sequence, on a device.
+struct Loaded {
+  Loaded(const Golden& golden, const ComputeDevice& device, AttentionMode mode, DType dtype) {
+    ModelOptions wanted;
+    wanted.device = &device.device();
+    model = LoadModel(*ResolveModelPath(golden.dir), wanted).value();
+    EngineOptions options;
+    options.attention = Name(mode);
+    options.dtype = Name(dtype);
+    options.page_tokens = 16;
+    options.threads = 1;
+    const Settings settings = ResolveOptionsForOne(options, model->config(), device.machine(),
+                                                   static_cast<int64_t>(golden.tokens.size()))
+                                  .value();
+    sequence = GivenSequence::Create(*model, device.machine(), settings).value();
+  }
+
+  // The first `prompt` tokens at once, the others one by one.
+  std::vector<float> Logits(const Golden& golden, size_t prompt) {
+    std::vector<float> out;
+    const auto append = [&](int64_t, const TensorView& logits) -> Status {
+      out.insert(out.end(), logits.Ptr<float>(), logits.Ptr<float>() + logits.elements());
+      return {};
+    };
+    const std::span<const int32_t> tokens = golden.tokens;
+    EXPECT_TRUE(sequence->AppendPrompt(tokens.first(prompt), append));
+    for (const int32_t token : tokens.subspan(prompt))
+      EXPECT_TRUE(sequence->AppendGenerated(token, append));
+    return out;
+  }
+
+  std::unique_ptr<Model> model;
+  std::unique_ptr<GivenSequence> sequence;
+};
+
+double MaxError(const std::vector<float>& logits, const Matrix& golden) {
+  EXPECT_EQ(logits.size(), golden.values.size());
+  double worst = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double error =
+        std::abs(static_cast<double>(logits[i]) - static_cast<double>(golden.values[i]));
+    worst = std::isnan(error) ? INFINITY : std::max(worst, error);
+  }
+  return worst;
+}
+
+// The mean over rows of the KL divergence of softmax(b) from softmax(a).
+double MeanKl(const std::vector<float>& a, const std::vector<float>& b, int64_t columns) {
+  const auto log_sum = [&](const float* row) {
+    double max = row[0], sum = 0;
+    for (int64_t i = 0; i < columns; ++i) max = std::max(max, static_cast<double>(row[i]));
+    for (int64_t i = 0; i < columns; ++i) sum += std::exp(static_cast<double>(row[i]) - max);
+    return max + std::log(sum);
+  };
+  double total = 0;
+  const auto rows = std::ssize(a) / columns;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *const x = a.data() + r * columns, *const y = b.data() + r * columns;
+    const double of_x = log_sum(x), of_y = log_sum(y);
+    for (int64_t i = 0; i < columns; ++i) {
+      const double log_p = static_cast<double>(x[i]) - of_x;
+      total += std::exp(log_p) * (log_p - (static_cast<double>(y[i]) - of_y));
+    }
+  }
+  return total / static_cast<double>(rows);
+}
+
+class OnGpu : public testing::TestWithParam<const char*> {
+ protected:
+  Golden golden_{GetParam()};
+};
+
+TEST_P(OnGpu, F32GivesTheGoldenLogitsOnEveryPath) {
+  for (const AttentionMode mode :
+       {AttentionMode::kAbsorbed, AttentionMode::kLatent, AttentionMode::kDecompressed}) {
+    Loaded loaded(golden_, Gpu(), mode, DType::kF32);
+    if (loaded.model->config().indexer.topk > 0) continue;
+    EXPECT_LT(MaxError(loaded.Logits(golden_, golden_.tokens.size() / 2), golden_.logits),
+              kTolerance)
+        << Name(mode);
+  }
+}
+
+TEST_P(OnGpu, SparseModelsGiveTheGoldenLogits) {
+  Loaded loaded(golden_, Gpu(), AttentionMode::kAuto, DType::kF32);
+  EXPECT_LT(MaxError(loaded.Logits(golden_, golden_.tokens.size() / 2), golden_.logits),
+            kTolerance);
+}
+
+TEST_P(OnGpu, Bf16IsAsOnTheCpu) {
+  const size_t prompt = golden_.tokens.size() / 2;
+  const std::vector<float> gpu =
+      Loaded(golden_, Gpu(), AttentionMode::kAuto, DType::kBF16).Logits(golden_, prompt);
+  const std::vector<float> cpu =
+      Loaded(golden_, Cpu(), AttentionMode::kAuto, DType::kBF16).Logits(golden_, prompt);
+  EXPECT_LT(MeanKl(cpu, gpu, golden_.logits.columns), 1e-4);
+}
+
+TEST_P(OnGpu, ChunksChangeNoByte) {
+  const auto logits = [&](size_t prompt) {
+    return Loaded(golden_, Gpu(), AttentionMode::kAbsorbed, DType::kBF16).Logits(golden_, prompt);
+  };
+  EXPECT_EQ(logits(golden_.tokens.size()), logits(3));
+}
+
+// A step copies its description to the device once, and its logits and flags back. Nothing else passes, and the
+// host waits for nothing else: so there is no copy and no wait between embedding and logits.
+TEST_P(OnGpu, OnlyStepAndLogitsPassBetweenHostAndDevice) {
+  Loaded loaded(golden_, Gpu(), AttentionMode::kAuto, DType::kBF16);
+  const auto ignore = [](int64_t, const TensorView&) -> Status { return {}; };
+  const std::span<const int32_t> tokens = golden_.tokens;
+  ASSERT_TRUE(loaded.sequence->AppendPrompt(tokens.first(4), ignore));
+  ASSERT_TRUE(loaded.sequence->AppendGenerated(tokens[4], ignore));
+  const emulator::Counts before = Count();
+  ASSERT_TRUE(loaded.sequence->AppendGenerated(tokens[5], ignore));
+  const emulator::Counts after = Count();
+  EXPECT_EQ(after.copies - before.copies, 3);
+  EXPECT_EQ(after.waits - before.waits, 2);
+  EXPECT_EQ(after.allocations - before.allocations, 0);
+  EXPECT_GT(after.launches - before.launches, 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OnGpu,
+                         testing::Values("v2_lite", "v2_group", "v3_noaux", "moonlight",
+                                         "v32_sparse", "glm52"),
+                         testing_support::ParameterName());
+
+}  // namespace
+}  // namespace latte::cuda_model_test
