@@ -41,6 +41,8 @@ void DriverState::Enqueue(StreamState& stream, Work work) {
 }
 
 void DriverState::RunTo(StreamState& stream, size_t until) {
+  if (stream.done >= until) return;
+  const DeviceMap::Open open(memory);
   while (stream.done < until) {
     std::vector<StreamState*> ready;
     for (const auto& each : streams)
@@ -51,9 +53,7 @@ void DriverState::RunTo(StreamState& stream, size_t until) {
     const Work work = std::move(next.queue.front());
     next.queue.pop_front();
     ++next.done;
-    if (!work.run || sticky != abi::kSuccess) continue;
-    const DeviceMap::Open open(memory);
-    work.run();
+    if (work.run && sticky == abi::kSuccess) work.run();
   }
 }
 

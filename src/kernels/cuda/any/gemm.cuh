@@ -28,7 +28,8 @@ LATTE_DEVICE void RowDots(const void* x, Element x_type, int64_t x_stride, int r
       if (i < rows) sums[i] = Fma(LoadElement(x, x_type, i * x_stride + at), weight, sums[i]);
   }
   LATTE_UNROLL
-  for (int i = 0; i < kRowsAtOnce; ++i) sums[i] = WarpSum(sums[i]);
+  for (int i = 0; i < kRowsAtOnce; ++i)
+    if (i < rows) sums[i] = WarpSum(sums[i]);
 }
 
 LATTE_DEVICE float Silu(float z) { return Div(z, Add(1.0f, Exp(-z))); }
