@@ -6,6 +6,7 @@
 
 #include "apps/flags/command.h"
 #include "latte_commit.h"  // LATTE_COMMIT; the build writes it
+#include "src/engine/core/compute_device.h"
 #include "src/grammar/grammar.h"
 #include "src/kernels/machine.h"
 
@@ -38,6 +39,7 @@ Status PrintVersion() {
   std::string out = "latte " LATTE_VERSION "\n";
   if (!commit.empty()) out += fmt::format("commit: {}\n", commit);
   out += fmt::format("compiler: {}\ninstruction sets: {}\n", kCompiler, InstructionSets());
+  out += fmt::format("NVIDIA GPUs: {}\n", GpuSummary());
   out += fmt::format("constrained answers: {}\n",
                      grammar.empty() ? "not in this build (make grammar)" : grammar);
   return Print(out);

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "src/base/limits/device_error.h"
 #include "src/kernels/cpu/targets.h"
+#include "src/kernels/cuda/isa.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
@@ -66,6 +68,35 @@ TEST(Machine, HasInstructionSetsOfItsFamilyUpToItsLevel) {
   EXPECT_FALSE(hopper.Has({IsaFamily::kCuda, 100}));
   EXPECT_FALSE(hopper.Has(x86::kAvx2));
   EXPECT_FALSE(hopper.Has(Isa::kRef));
+}
+
+// Kernels for sm_90a run on GPUs of level 90 and on no later ones.
+TEST(Machine, InstructionsOfOneLevelAreInNoOther) {
+  const auto has = [](int level, Isa wanted) {
+    const Machine gpu{.isa = {IsaFamily::kCuda, level}};
+    return gpu.Has(wanted);
+  };
+  EXPECT_TRUE(has(90, cuda::kSm90a));
+  EXPECT_FALSE(has(89, cuda::kSm90a));
+  EXPECT_FALSE(has(100, cuda::kSm90a));
+  EXPECT_TRUE(has(100, cuda::kAnyGpu));
+  EXPECT_EQ(Name(Isa{IsaFamily::kCuda, 90}), "sm_90");
+  EXPECT_EQ(Name(cuda::kSm90a), "sm_90a");
+}
+
+// A GPU has kernels for some shapes only. Others are an error that names op and shape.
+TEST(Machine, AShapeWithoutAKernelIsRefusedByName) {
+  const Machine gpu{.isa = {IsaFamily::kCuda, 90}};
+  EXPECT_EQ(Select<GemmOp>(kShape, gpu).name, "any.gemm");
+  try {
+    Select<GemmOp>({1, 1, 512, 2048, DType::kBF16, DType::kQ4_K}, gpu);
+    FAIL() << "expected an error";
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.code(), Code::kUnsupported);
+    EXPECT_STREQ(error.what(),
+                 "no kernel for sm_90 computes gemm of bf16 × q4_k, N = 512, K = 2048; run without "
+                 "--device cuda");
+  }
 }
 
 // At half rate, sub-16-bit weights and small H over e4m3 are converted to f32 instead of bf16.

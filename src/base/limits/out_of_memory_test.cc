@@ -40,6 +40,11 @@ TEST(OutOfMemoryTest, CatchExhaustionPassesResultsAndForeignExceptions) {
             Code::kNotFound);
   const auto short_of = []() -> Status { throw OutOfMemory(1, "a test"); };
   EXPECT_EQ(CatchExhaustion(short_of).error().code, Code::kExhausted);
+  const auto failed = []() -> Status { throw DeviceError("the GPU failed"); };
+  EXPECT_EQ(CatchExhaustion(failed).error().code, Code::kUnavailable);
+  const auto lacks = []() -> Status { throw DeviceError("no kernel", Code::kUnsupported); };
+  EXPECT_EQ(CatchExhaustion(lacks).error().code, Code::kUnsupported);
+  EXPECT_EQ(CatchExhaustion(lacks).error().message, "no kernel");
   const auto foreign = []() -> Status { throw std::runtime_error("of the embedder"); };
   EXPECT_THROW(static_cast<void>(CatchExhaustion(foreign)), std::runtime_error);
 }

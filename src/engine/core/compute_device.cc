@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/kernels/cuda/images/image.h"
 #include "src/kernels/cuda/launch/kernel_set.h"
 #include "src/tensor/cuda/cuda_device.h"
 
@@ -46,5 +47,19 @@ const Device& ComputeDevice::device() const {
 }
 
 int64_t ComputeDevice::FreeGpuBytes() const { return gpu_->FreeBytes(); }
+
+std::string GpuSummary() {
+  const std::string kernels =
+      cuda::KernelImage().size() > 1 ? "in this build" : "not in this build (make cuda)";
+  const auto driver = cuda::Driver::Load();
+  if (!driver) return fmt::format("kernels {}; no GPU: no usable driver", kernels);
+  const auto gpus = cuda::ListGpus(**driver);
+  if (!gpus || gpus->empty()) return fmt::format("kernels {}; no GPU", kernels);
+  std::string out = fmt::format("kernels {}", kernels);
+  for (size_t i = 0; i < gpus->size(); ++i)
+    out += fmt::format("; cuda:{} {} ({}.{})", i, (*gpus)[i].name,
+                       (*gpus)[i].compute_capability / 10, (*gpus)[i].compute_capability % 10);
+  return out;
+}
 
 }  // namespace latte

@@ -38,6 +38,9 @@ class ComputeDevice {
   std::shared_ptr<const cuda::KernelSet> kernels_;
 };
 
+// The kernels for GPUs in this build and the GPUs of this machine, on one line for users.
+std::string GpuSummary();
+
 // Whether a name of --device is that of a GPU.
 inline bool NamesGpu(std::string_view device) { return device.starts_with("cuda"); }
 

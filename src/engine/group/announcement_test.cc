@@ -54,7 +54,7 @@ TEST(Announcement, AStepIsReadAsItWasWritten) {
   EXPECT_EQ(read.run.input, DraftInput::kDraft);
   ASSERT_EQ(read.chunks.size(), 3);  // the first sequence has a token on the sparse path
   std::vector<SequenceChunk> chunks;
-  read.Chunks(read.pages.values(), chunks);
+  read.Chunks(read.pages.values(), read.chunks.values(), chunks);
   EXPECT_EQ(chunks[1].path, MlaPath::kSparse);
   EXPECT_EQ(chunks[1].cached_len, 15);
   EXPECT_EQ(chunks[2].query_start, 2);
@@ -86,7 +86,7 @@ TEST(Announcement, EveryOtherMessageIsAnError) {
       std::memcpy(changed.data() + at, &value, sizeof(value));
       if (!ReadStep(changed, read)) continue;
       std::vector<SequenceChunk> chunks;
-      read.Chunks(read.pages.values(), chunks);
+      read.Chunks(read.pages.values(), read.chunks.values(), chunks);
       EXPECT_EQ(ContentsOf(WriteAnnouncement(read)).size(), contents.size()) << at;
     }
 }

@@ -85,7 +85,7 @@ StepContext Runner::Context(const Step& step) {
 
 StepContext Runner::BatchContext(const Step& step) {
   StepContext out = Context(step);
-  step.Chunks(Placed(step, step.pages.values()), chunks_);
+  step.Chunks(Placed(step, step.pages.values()), Placed(step, step.chunks.values()), chunks_);
   out.tokens = Placed(step, step.tokens.values());
   out.positions = Placed(step, step.positions.values());
   out.slots = Placed(step, step.slots.values());

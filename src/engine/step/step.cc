@@ -122,7 +122,8 @@ std::span<const int32_t> Step::LogitRows(int64_t i) const {
                                      static_cast<size_t>(ends[static_cast<size_t>(i)]) - begin);
 }
 
-void Step::Chunks(std::span<const int32_t> all_pages, std::vector<SequenceChunk>& out) const {
+void Step::Chunks(std::span<const int32_t> all_pages, std::span<const StepChunk> placed,
+                  std::vector<SequenceChunk>& out) const {
   out.clear();
   for (const StepChunk& c : chunks.values())
     out.push_back({.query_start = c.query_start,
@@ -130,7 +131,8 @@ void Step::Chunks(std::span<const int32_t> all_pages, std::vector<SequenceChunk>
                    .cached_len = c.cached_len,
                    .path = static_cast<MlaPath>(c.path),
                    .pages = all_pages.subspan(static_cast<size_t>(c.first_page),
-                                              static_cast<size_t>(c.page_count))});
+                                              static_cast<size_t>(c.page_count)),
+                   .placed = &placed[out.size()]});
 }
 
 std::span<const std::byte> Step::block() const {

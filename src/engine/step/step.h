@@ -61,16 +61,6 @@ class StepList {
   int64_t count_ = 0;
 };
 
-// The part of one sequence (SequenceChunk), with the place of its pages in the step's list.
-struct StepChunk {
-  int32_t query_start = 0;
-  int32_t count = 0;
-  int32_t cached_len = 0;
-  int32_t path = 0;  // MlaPath
-  int32_t first_page = 0;
-  int32_t page_count = 0;
-};
-
 struct PageCopy {
   int32_t from = 0;
   int32_t to = 0;
@@ -103,8 +93,9 @@ class Step {
     return tokens.empty() && copies.empty() && page.empty() && logit_rows.empty();
   }
 
-  // The chunks, with pages from `pages`, which has the values of the list of that name.
-  void Chunks(std::span<const int32_t> pages, std::vector<SequenceChunk>& out) const;
+  // The chunks. `pages` and `placed` are the lists of pages and of chunks where the step is computed.
+  void Chunks(std::span<const int32_t> pages, std::span<const StepChunk> placed,
+              std::vector<SequenceChunk>& out) const;
 
   // The part of the block that a device reads, for one copy; block_bytes() at most.
   std::span<const std::byte> block() const;

@@ -36,6 +36,7 @@ constexpr std::array<Kernel<Op>, 1> Any(std::string_view name, Launcher<Op> run,
                      .supports = supports,
                      .run = run,
                      .types = types,
+                     .when = "not yet run on hardware",
                      .order = "any"}};
 }
 

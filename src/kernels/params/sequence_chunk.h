@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "src/kernels/params/step_chunk.h"
+
 namespace latte {
 
 // How a sequence's attention is evaluated. All evaluate it exactly, kSparse over the listed keys.
@@ -39,6 +41,9 @@ struct SequenceChunk {
   MlaPath path = MlaPath::kAbsorbed;
   // ⌈total_len/P⌉ pages in order, the new tokens' included; as an argument of a kernel on its device
   std::span<const int32_t> pages = {};
+  // The chunk in the memory that computes the step, where neighbours are neighbours too. Null outside of a
+  // step: then only kernels of processors take it.
+  const StepChunk* placed = nullptr;
 
   // A chunk of `tokens`, alone in a step.
   static SequenceChunk Of(std::span<const int32_t> tokens, int64_t cached_len, MlaPath path,

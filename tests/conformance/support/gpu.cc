@@ -35,6 +35,24 @@ const Machine* TestGpu() {
   return std::getenv("LATTE_CUDA_DRIVER") == nullptr ? nullptr : &TheGpu().machine;
 }
 
+PlacedSequences::PlacedSequences(std::span<const SequenceChunk> given)
+    : sequences(given.begin(), given.end()) {
+  for (const SequenceChunk& s : given) {
+    placed.push_back({.query_start = static_cast<int32_t>(s.query_start),
+                      .count = static_cast<int32_t>(s.count),
+                      .cached_len = static_cast<int32_t>(s.cached_len),
+                      .path = static_cast<int32_t>(s.path),
+                      .first_page = static_cast<int32_t>(pages.size()),
+                      .page_count = static_cast<int32_t>(s.pages.size())});
+    pages.insert(pages.end(), s.pages.begin(), s.pages.end());
+  }
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    sequences[i].placed = &placed[i];
+    sequences[i].pages = std::span(pages).subspan(static_cast<size_t>(placed[i].first_page),
+                                                  static_cast<size_t>(placed[i].page_count));
+  }
+}
+
 GpuOperands::~GpuOperands() {
   for (const Stretch& s : stretches_)
     if (s.gpu != nullptr) TheGpu().device->Free(s.gpu, s.bytes, MemoryUse::kTensor);
@@ -48,8 +66,8 @@ void GpuOperands::CopyIn() {
   std::ranges::sort(stretches_, {}, &Stretch::host);
   std::vector<Stretch> joined;
   for (const Stretch& s : stretches_) {
-    const bool overlaps = !joined.empty() && s.host < joined.back().host + joined.back().bytes;
-    if (!overlaps) {
+    const bool follows = !joined.empty() && s.host <= joined.back().host + joined.back().bytes;
+    if (!follows) {
       joined.push_back(s);
       continue;
     }

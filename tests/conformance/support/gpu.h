@@ -2,6 +2,9 @@
 // runs.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "src/kernels/op.h"
 #include "tests/support/step/operands.h"
 
@@ -33,11 +36,22 @@ class GpuOperands {
   std::vector<Stretch> stretches_;
 };
 
+// Sequences with their pages, as a step holds them.
+struct PlacedSequences {
+  explicit PlacedSequences(std::span<const SequenceChunk> sequences);
+
+  std::vector<int32_t> pages;
+  std::vector<StepChunk> placed;
+  std::vector<SequenceChunk> sequences;
+};
+
 // Runs a kernel of the GPU.
 template <class Op>
 void RunOnGpu(const Kernel<Op>& row, typename Op::Params p, ThreadPool& threads) {
   testing_support::OperandLists lists;
   GpuOperands operands;
+  std::optional<PlacedSequences> step;
+  if constexpr (requires { p.sequences; }) p.sequences = step.emplace(p.sequences).sequences;
   testing_support::VisitOperands(p, lists, [&](const auto& operand) {
     operands.Add(testing_support::AddressOf(operand), testing_support::BytesOf(operand));
   });

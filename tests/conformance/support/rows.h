@@ -57,10 +57,11 @@ void RunKernel(const Kernel<Op>& row, const typename Op::Params& params, ThreadP
   row.run(params, Exec{&threads, &machine});
 }
 
-// Whether kernels of `isa` run in this process.
+// Whether kernels of `isa` run in this process: of a GPU and the reference, where there is a GPU; else
+// of this processor.
 inline bool TestsRun(Isa isa) {
-  return isa.family == IsaFamily::kCuda ? TestGpu() != nullptr && TestGpu()->Has(isa)
-                                        : TestMachine().Has(isa);
+  if (TestGpu() == nullptr) return TestMachine().Has(isa);
+  return isa == Isa::kRef || TestGpu()->Has(isa);
 }
 
 template <class Op>

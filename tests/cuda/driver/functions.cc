@@ -1,6 +1,7 @@
 // The table of the emulated driver: every kernel of the list, compiled by this compiler.
 #include <cstring>
 
+#include "bench/gpu_check/probes.cuh"
 #include "src/kernels/cuda/any/bodies.cuh"
 #include "src/kernels/cuda/list.h"
 #include "tests/cuda/driver/state.h"
@@ -21,7 +22,7 @@ std::vector<FunctionState> MakeFunctions() {
   return {
 #define LATTE_EMULATED_FUNCTION(kernel, params, threads) \
   {"latte_" #kernel, sizeof(cuda::params), threads, RunBody<cuda::params, cuda::kernel>},
-      LATTE_CUDA_KERNELS(LATTE_EMULATED_FUNCTION)
+      LATTE_CUDA_KERNELS(LATTE_EMULATED_FUNCTION) LATTE_CUDA_PROBES(LATTE_EMULATED_FUNCTION)
 #undef LATTE_EMULATED_FUNCTION
   };
 }

@@ -34,7 +34,12 @@ void VisitProblems(std::vector<GemmProblem>& problems, const F& f) {
 }
 template <class F>
 void VisitSequences(std::vector<SequenceChunk>& sequences, const F& f) {
-  for (SequenceChunk& s : sequences) f(s.pages);
+  for (SequenceChunk& s : sequences) {
+    f(s.pages);
+    std::span<const StepChunk> placed(s.placed, s.placed == nullptr ? 0 : 1);
+    f(placed);
+    s.placed = placed.data();
+  }
 }
 
 // Calls f with every tensor and span of `p`, by reference. `lists` takes the place of the lists in `p`, and

@@ -60,14 +60,19 @@ LATTE_DEVICE void FinishRow(const OnlineRow& row, int columns, float* o, float* 
     StoreGlobal(lse, empty ? MinusInfinity() : Add(row.max, Log(row.sum)));
 }
 
-// The sequence of a row of a launch.
+// A row of a launch in its sequence.
 struct RowPlace {
-  int32_t sequence, position;  // position: of the token in its sequence
+  const int32_t* pages;  // of the sequence
+  int32_t position;      // of the token
 };
 LATTE_DEVICE RowPlace PlaceOf(const SequenceTable& table, int row) {
+  const StepChunk* const chunks = table.chunks;
+  const int begin = LoadGlobal(&chunks[0].query_start);
   int s = 0;
-  while (s + 1 < table.count && row >= table.first_row[s + 1]) ++s;
-  return {s, table.cached_len[s] + row - table.first_row[s]};
+  while (s + 1 < table.count && row >= LoadGlobal(&chunks[s + 1].query_start) - begin) ++s;
+  const int first = LoadGlobal(&chunks[s].query_start) - begin;
+  return {table.pages + LoadGlobal(&chunks[s].first_page) - LoadGlobal(&chunks[0].first_page),
+          LoadGlobal(&chunks[s].cached_len) + row - first};
 }
 
 // The row of the cache that holds key `key`.
@@ -91,13 +96,13 @@ LATTE_DEVICE int ListLength(const int32_t* list, int most) {
 // Grid: [h, rows].
 LATTE_DEVICE void MlaDecode(const MlaDecodeParams& p) {
   const int h = BlockX();
-  const int64_t t = p.sequences.first_row[0] + BlockY();
+  const int64_t t = BlockY();
   const RowPlace place = PlaceOf(p.sequences, static_cast<int>(t));
-  const int32_t* const pages = p.sequences.pages[place.sequence];
   const int32_t* const list = p.positions == nullptr ? nullptr : p.positions + t * p.most;
   const int keys = list == nullptr ? place.position + 1 : ListLength(list, p.most);
   const auto row_of = [&](int i) {
-    return CacheRow(pages, p.page_tokens, list == nullptr ? i : LoadGlobal(list + i)) * p.width;
+    return CacheRow(place.pages, p.page_tokens, list == nullptr ? i : LoadGlobal(list + i)) *
+           p.width;
   };
   const float* const q_latent = p.q_latent + t * p.latent_stride + h * p.latent_head;
   const float* const q_rope = p.q_rope + t * p.rope_stride + h * p.rope_head;

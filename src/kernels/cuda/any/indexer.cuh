@@ -72,7 +72,7 @@ LATTE_DEVICE int32_t LanesBefore(int32_t flag, SharedAddr scratch) {
 
 // Grid: rows. Shared memory: a reduction and kept_scores words.
 LATTE_DEVICE void IndexTopK(const IndexTopKParams& p) {
-  const int64_t t = p.sequences.first_row[0] + BlockX();
+  const int64_t t = BlockX();
   const RowPlace place = PlaceOf(p.sequences, static_cast<int>(t));
   const int keys = place.position + 1;
   int32_t* const list = p.positions + t * p.most;
@@ -81,7 +81,7 @@ LATTE_DEVICE void IndexTopK(const IndexTopKParams& p) {
     return;
   }
   const SharedAddr scratch = SharedBase();
-  const KeyScores scores{p, t, p.sequences.pages[place.sequence], scratch + kReductionBytes};
+  const KeyScores scores{p, t, place.pages, scratch + kReductionBytes};
   for (int key = Thread(); key < keys && key < p.kept_scores; key += kIndexThreads)
     StoreShared(scores.kept + 4 * static_cast<SharedAddr>(key), BitsFloat(scores.Compute(key)));
   SyncThreads();

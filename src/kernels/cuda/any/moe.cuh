@@ -159,7 +159,7 @@ LATTE_DEVICE void Combine(const CombineParams& p) {
   float sum = 0;
   for (int k = 0; k < p.chosen; ++k) {
     const int64_t row = LoadGlobal(p.rows + t * p.chosen + k);
-    sum = Fma(LoadGlobal(p.weights + t * p.chosen + k), LoadGlobal(p.x + row * p.d + d), sum);
+    sum = Add(sum, Mul(LoadGlobal(p.weights + t * p.chosen + k), LoadGlobal(p.x + row * p.d + d)));
   }
   float* const y = p.y + t * p.d + d;
   StoreGlobal(y, p.add != 0 ? Add(LoadGlobal(y), sum) : sum);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "src/base/check.h"
 #include "src/kernels/cuda/launch/launch.h"
 
 namespace latte::cuda {
@@ -8,25 +9,10 @@ namespace {
 constexpr int64_t kReductionBytes = 32 * 4;
 constexpr int64_t kAttentionShared = kReductionBytes + 4 * 128;
 
-// Calls launch(table, rows) for as many sequences at a time as a launch takes.
-template <class Launch>
-void ForEachTable(std::span<const SequenceChunk> sequences, const Launch& launch) {
-  constexpr size_t kMost = SequenceTable::kMost;
-  for (size_t begin = 0; begin < sequences.size(); begin += kMost) {
-    const auto part = sequences.subspan(begin, std::min(kMost, sequences.size() - begin));
-    SequenceTable table = {};
-    int64_t rows = 0;
-    for (const SequenceChunk& s : part) {
-      if (s.count == 0) continue;
-      const auto i = static_cast<size_t>(table.count++);
-      table.first_row[i] = static_cast<int32_t>(s.query_start - sequences.front().query_start);
-      table.tokens[i] = static_cast<int32_t>(s.count);
-      table.cached_len[i] = static_cast<int32_t>(s.cached_len);
-      table.pages[i] = s.pages.data();
-      rows += s.count;
-    }
-    if (rows > 0) launch(table, rows);
-  }
+SequenceTable TableOf(std::span<const SequenceChunk> sequences) {
+  const SequenceChunk& first = sequences.front();
+  LATTE_CHECK(first.placed != nullptr, "sequences outside of a step");
+  return {first.placed, first.pages.data(), static_cast<int32_t>(sequences.size())};
 }
 
 }  // namespace
@@ -52,10 +38,8 @@ void LaunchMlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   out.width = static_cast<int32_t>(p.pages.shape[2]);
   out.cache_type = ElementOf(p.pages.dtype);
   out.scale = p.scale;
-  ForEachTable(p.sequences, [&](const SequenceTable& table, int64_t rows) {
-    out.sequences = table;
-    KernelsOf(exec).Launch<KernelId::kMlaDecode>({s.h, rows}, out, exec.stream, kAttentionShared);
-  });
+  out.sequences = TableOf(p.sequences);
+  KernelsOf(exec).Launch<KernelId::kMlaDecode>({s.h, s.t}, out, exec.stream, kAttentionShared);
 }
 
 void LaunchIndexTopK(const IndexTopKOp::Params& p, const Exec& exec) {
@@ -75,17 +59,14 @@ void LaunchIndexTopK(const IndexTopKOp::Params& p, const Exec& exec) {
   out.page_tokens = static_cast<int32_t>(s.page_tokens);
   out.width = static_cast<int32_t>(p.pages.shape[2]);
   out.cache_type = ElementOf(p.pages.dtype);
-  ForEachTable(p.sequences, [&](const SequenceTable& table, int64_t rows) {
-    int64_t longest = 0;
-    for (int32_t i = 0; i < table.count; ++i)
-      longest = std::max<int64_t>(longest, table.cached_len[i] + table.tokens[i]);
-    const int64_t fit =
-        (KernelsOf(exec).device().info().shared_bytes - kReductionBytes) / int64_t{sizeof(float)};
-    out.sequences = table;
-    out.kept_scores = static_cast<int32_t>(std::min({longest, kMostKept, fit}));
-    KernelsOf(exec).Launch<KernelId::kIndexTopK>(
-        {rows}, out, exec.stream, kReductionBytes + out.kept_scores * int64_t{sizeof(float)});
-  });
+  out.sequences = TableOf(p.sequences);
+  int64_t longest = 0;
+  for (const SequenceChunk& chunk : p.sequences) longest = std::max(longest, chunk.total_len());
+  const int64_t fit =
+      (KernelsOf(exec).device().info().shared_bytes - kReductionBytes) / int64_t{sizeof(float)};
+  out.kept_scores = static_cast<int32_t>(std::min({longest, kMostKept, fit}));
+  KernelsOf(exec).Launch<KernelId::kIndexTopK>(
+      {s.t}, out, exec.stream, kReductionBytes + out.kept_scores * int64_t{sizeof(float)});
 }
 
 void LaunchMha(const MhaOp::Params& p, const Exec& exec) {

@@ -1,18 +1,15 @@
 #pragma once
 
 #include "src/kernels/cuda/params/types.h"
+#include "src/kernels/params/step_chunk.h"
 
 namespace latte::cuda {
 
-// Sequences of one launch. Rows follow one another.
+// Sequences of a step, which kernels read on the device. Row 0 is the first row of chunks[0].
 struct SequenceTable {
-  static constexpr int kMost = 64;
-
+  const StepChunk* chunks;  // [count]
+  const int32_t* pages;     // of chunks[0], and of the others after them
   int32_t count;
-  int32_t first_row[kMost];
-  int32_t tokens[kMost];
-  int32_t cached_len[kMost];
-  const int32_t* pages[kMost];
 };
 
 struct MlaDecodeParams {
