@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# bundle-cuda.sh BUILD OUT: what bench/gpu_check/run.sh needs on a machine with a GPU and no packages: latte with its kernels and libraries,
-# the emulated driver, the conformance tests and the models. BUILD is a build folder with tests and -DLATTE_CUDA_KERNELS=ON.
+# bundle-cuda.sh BUILD OUT: packs the files that bench/gpu_check/run.sh needs in addition to a source tree, on a machine with a GPU and no packages:
+# latte with its kernels and libraries, the emulated driver and the conformance tests. BUILD is a build folder with tests and
+# -DLATTE_CUDA_KERNELS=ON. `tar cJf FILE -C OUT .` makes 11 MB of it.
 set -euo pipefail
 build="$(realpath "$1")"
 out="$2"
@@ -16,7 +17,5 @@ ldd "$out/latte" "$out/conformance_test" | awk '/=> \// {print $3}' | sort -u |
   grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libresolv)\.so' | while read -r library; do
   cp -L "$library" "$out/lib/"
 done
-mkdir -p "$out/models"
-cp -r "$root/models/tiny" "$root/models/tiny-sparse" "$out/models/"
 git -C "$root" rev-parse --short=12 HEAD >"$out/commit" 2>/dev/null || true
 du -sh "$out" | cut -f1
