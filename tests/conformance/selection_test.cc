@@ -275,10 +275,11 @@ TEST(Selection, EveryGemmKernelServesSomething) {
           served.insert(Select<GemmOp>(s, MachineOf(isa, uarch)).name);
         }
       });
-  for (const Kernel<GemmOp>& kernel : Kernels<GemmOp>())
-    if (kernel.isa.family != IsaFamily::kCuda)
-      EXPECT_EQ(served.count(kernel.name), kernel.when.find("forced") == std::string_view::npos)
-          << kernel.name;
+  for (const Kernel<GemmOp>& kernel : Kernels<GemmOp>()) {
+    if (kernel.isa.family == IsaFamily::kCuda) continue;
+    EXPECT_EQ(served.count(kernel.name), kernel.when.find("forced") == std::string_view::npos)
+        << kernel.name;
+  }
 }
 
 // Peers of a kernel have its order, also where a faster kernel of another order exists.
