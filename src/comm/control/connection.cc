@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 namespace latte {
@@ -70,6 +71,25 @@ void Connection::Flush() {
     sent = part < 0 ? out_.size() : sent + static_cast<size_t>(part);
   }
   out_.erase(0, sent);
+}
+
+void Connection::EndSending() {
+  Flush();
+  shutdown(socket_.fd(), SHUT_WR);
+}
+
+void Connection::AwaitEnd(Clock::time_point end) {
+  std::vector<char> buffer(kReadBytes);
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    pollfd wait = {socket_.fd(), POLLIN, 0};
+    if (left <= 0) return;
+    const int ready = poll(&wait, 1, static_cast<int>(left));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return;
+    const ssize_t got = recv(socket_.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && !WouldBlock(errno))) return;
+  }
 }
 
 }  // namespace latte

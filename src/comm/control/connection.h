@@ -50,6 +50,12 @@ class Connection {
   void Flush();
   bool has_output() const { return !out_.empty(); }
 
+  // Ends this side's stream; the peer reads its end after everything that was sent.
+  void EndSending();
+  // Discards what arrives until the peer ends its stream too, or until `end`. A socket that closes before, with
+  // bytes of the peer unread, takes from the peer what it has not read yet.
+  void AwaitEnd(Clock::time_point end);
+
  private:
   Socket socket_;
   FrameReader reader_;

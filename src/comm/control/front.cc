@@ -178,6 +178,11 @@ void ControlFront::State::Run() {
   for (size_t rank = 0; rank < members.size(); ++rank) {
     Tell(static_cast<int>(rank), FrameType::kLeave, {});
   }
+  const Connection::Clock::time_point end = Connection::Clock::now() + options.interval;
+  for (GroupMember& member : members)
+    if (member.connection) member.connection->EndSending();
+  for (GroupMember& member : members)
+    if (member.connection) member.connection->AwaitEnd(end);
 }
 
 // Judges by the time before it reads: if this process was stopped, heartbeats are waiting.

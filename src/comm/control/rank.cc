@@ -160,6 +160,8 @@ void ControlRank::State::Run() {
   }
   SendWaiting();
   if (open) Check(connection.Send(FrameType::kLeave, {}, options.most_waiting));
+  connection.EndSending();
+  connection.AwaitEnd(Clock::now() + options.interval);
 }
 
 // Judges by the time before it reads: if this process was stopped, heartbeats are waiting.
@@ -220,6 +222,7 @@ void ControlRank::State::OnFrame(Frame frame) {
       return Lose(ReadLost(frame.payload, world_size));
     case FrameType::kLeave:
       open = false;
+      connection.EndSending();
       if (events.left) events.left(RankLost::kUnknown);
       return;
     default:
