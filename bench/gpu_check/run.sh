@@ -51,12 +51,14 @@ for probe in $(cut -d' ' -f1 "$scratch/expected" | uniq); do
 done
 [ -n "${LATTE_CUDA_DRIVER:-}" ] || timeout 60 "$scratch/words" --times "$scratch/probes.fatbin" 2>"$scratch/log" | tee -a "$out" >/dev/null
 
+tokens=24
+[ "${3:-}" != short ] || tokens=4
 # A whole model: the text and the log-probabilities of the CPU.
-story=(run "$root/models/tiny" -p "Once upon a time" --seed 0 -n 24 --dtype f32)
+story=(run "$root/models/tiny" -p "Once upon a time" --seed 0 -n "$tokens" --dtype f32)
 "$bundle/latte" "${story[@]}" >"$scratch/cpu.txt" 2>/dev/null
-check 60 model "tiny runs" sh -c "'$bundle/latte' run '$root/models/tiny' -p 'Once upon a time' --seed 0 -n 24 --dtype f32 --device cuda >'$scratch/gpu.txt'"
+check 120 model "tiny runs" sh -c "'$bundle/latte' run '$root/models/tiny' -p 'Once upon a time' --seed 0 -n $tokens --dtype f32 --device cuda >'$scratch/gpu.txt'"
 check 5 model "tiny writes what the CPU writes" cmp "$scratch/cpu.txt" "$scratch/gpu.txt"
-check 60 model "tiny-sparse runs" "$bundle/latte" run "$root/models/tiny-sparse" -p "The dog" --seed 0 -n 8 --dtype f32 --device cuda
+check 120 model "tiny-sparse runs" "$bundle/latte" run "$root/models/tiny-sparse" -p "The dog" --seed 0 -n "$tokens" --dtype f32 --device cuda
 
 # Every kernel against the reference, on a part of the shapes.
 export LATTE_CUDA_DRIVER="${LATTE_CUDA_DRIVER:-libcuda.so.1}"

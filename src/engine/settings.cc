@@ -75,8 +75,23 @@ std::vector<int64_t> DivisorsOf(int64_t n) {
 
 }  // namespace
 
+namespace {
+
+// "cpu", "cuda" or "cuda:N".
+bool IsDeviceName(std::string_view name) {
+  if (name == "cpu" || name == "cuda") return true;
+  constexpr std::string_view kNumbered = "cuda:";
+  const std::string_view number = name.substr(std::min(kNumbered.size(), name.size()));
+  return name.starts_with(kNumbered) && !number.empty() && number.size() <= 3 &&
+         std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
 Status EngineOptions::Validate() const {
   LATTE_RETURN_IF_ERROR(CheckFields(*this, '-'));
+  if (!IsDeviceName(device))
+    return InvalidArgument(fmt::format("device: expected cpu, cuda or cuda:N, found '{}'", device));
   LATTE_RETURN_IF_ERROR(
       InRange("max-batch-tokens", max_batch_tokens, max_sequences + 1, int64_t{1} << 20));
   if (!cache_dir.empty() && !prefix_cache)

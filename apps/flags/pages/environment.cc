@@ -17,6 +17,8 @@ namespace {
 constexpr EnvironmentVariable kVariables[] = {
     {"LATTE_ISA", "most that kernels may use: avx2, avx512, ... (latte inspect --kernels)"},
     {"LATTE_KERNEL", "kernels to prefer, by name (latte inspect --kernels)"},
+    {"LATTE_CUDA_DRIVER", "library of the CUDA driver; otherwise libcuda.so.1"},
+    {"LATTE_CUDA_BLOCKING", "1: wait for each kernel of a GPU, so that an error names it"},
     {"LATTE_RATES",
      "file of latte bench calibrate; empty: none; otherwise latte/rates.json in XDG_CACHE_HOME or "
      "~/.cache"},

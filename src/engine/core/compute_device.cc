@@ -11,17 +11,12 @@
 namespace latte {
 namespace {
 
-Result<int> OrdinalOf(const std::string& name) {
-  constexpr std::string_view kGpu = "cuda";
-  if (name == kGpu) return 0;
-  int ordinal = -1;
-  const std::string_view rest = std::string_view(name).substr(kGpu.size());
-  const char* const end = rest.data() + rest.size();
-  const bool is_number = rest.starts_with(':') && rest.size() > 1 &&
-                         std::from_chars(rest.data() + 1, end, ordinal).ptr == end;
-  if (!is_number || ordinal < 0)
-    return InvalidArgument(fmt::format(
-        "--device: expected cpu, cuda or cuda: and the number of a GPU, found '{}'", name));
+// Of "cuda" or "cuda:N".
+int OrdinalOf(const std::string& name) {
+  const size_t colon = name.find(':');
+  int ordinal = 0;
+  if (colon != std::string::npos)
+    std::from_chars(name.data() + colon + 1, name.data() + name.size(), ordinal);
   return ordinal;
 }
 
@@ -34,8 +29,7 @@ Result<ComputeDevice> ComputeDevice::Open(const std::string& name) {
   LATTE_ASSIGN_OR_RETURN(out.host_, Machine::Detect());
   out.machine_ = out.host_;
   if (name == "cpu") return out;
-  LATTE_ASSIGN_OR_RETURN(const int ordinal, OrdinalOf(name));
-  LATTE_ASSIGN_OR_RETURN(out.gpu_, cuda::CudaDevice::Open(ordinal));
+  LATTE_ASSIGN_OR_RETURN(out.gpu_, cuda::CudaDevice::Open(OrdinalOf(name)));
   LATTE_ASSIGN_OR_RETURN(out.kernels_, cuda::KernelSet::Load(*out.gpu_));
   LATTE_ASSIGN_OR_RETURN(out.machine_, Machine::OfGpu(*out.kernels_));
   return out;

@@ -21,7 +21,7 @@ class ComputeDevice {
  public:
   ComputeDevice() = default;
 
-  // `name`: "cpu", "cuda" or "cuda:N". Errors: kInvalidArgument for another name or a GPU that is not there;
+  // `name`: as EngineOptions::device. Errors: kInvalidArgument for a GPU that is not there;
   // kUnavailable without a driver, a GPU or kernels for it; of Machine::Detect.
   [[nodiscard]] static Result<ComputeDevice> Open(const std::string& name);
 
