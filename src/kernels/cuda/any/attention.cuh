@@ -93,10 +93,10 @@ LATTE_DEVICE int ListLength(const int32_t* list, int most) {
   return low;
 }
 
-// Grid: [h, rows].
+// Grid: [rows, h].
 LATTE_DEVICE void MlaDecode(const MlaDecodeParams& p) {
-  const int h = BlockX();
-  const int64_t t = BlockY();
+  const int h = BlockY();
+  const int64_t t = BlockX();
   const RowPlace place = PlaceOf(p.sequences, static_cast<int>(t));
   const int32_t* const list = p.positions == nullptr ? nullptr : p.positions + t * p.most;
   const int keys = list == nullptr ? place.position + 1 : ListLength(list, p.most);
@@ -127,10 +127,10 @@ LATTE_DEVICE void MlaDecode(const MlaDecodeParams& p) {
   FinishRow(row, p.c, p.o + out * p.c, p.lse == nullptr ? nullptr : p.lse + out);
 }
 
-// Grid: [h, t].
+// Grid: [t, h].
 LATTE_DEVICE void Mha(const MhaParams& p) {
-  const int h = BlockX();
-  const int64_t t = BlockY();
+  const int h = BlockY();
+  const int64_t t = BlockX();
   const int64_t visible = p.q_begin + t + 1 - p.key_begin;
   const int keys = visible < 0 ? 0 : visible < p.keys ? static_cast<int>(visible) : p.keys;
   const float* const q_nope = p.q_nope + t * p.q_nope_stride + h * p.q_nope_head;

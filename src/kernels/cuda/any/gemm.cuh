@@ -60,11 +60,12 @@ LATTE_DEVICE void RunColumn(const ColumnTask& t) {
     if (i < t.rows && Lane() == 0) StoreGlobal(t.y + i * t.y_stride, Add(sums[i], t.bias));
 }
 
-// Grid: [⌈n/4⌉, ⌈m/8⌉, b].
+// Grid: [⌈n/4⌉ · ⌈m/8⌉, b]: only the first dimension has room for any number of rows.
 LATTE_DEVICE void Gemm(const GemmParams& p) {
-  const int n = BlockX() * kGemmColumns + Warp();
-  const int m = BlockY() * kRowsAtOnce;
-  const int64_t b = BlockZ();
+  const int columns = (p.n + kGemmColumns - 1) / kGemmColumns;
+  const int n = BlockX() % columns * kGemmColumns + Warp();
+  const int m = BlockX() / columns * kRowsAtOnce;
+  const int64_t b = BlockY();
   if (n >= p.n) return;
   ColumnTask t = {};
   t.x = p.x;
@@ -108,10 +109,11 @@ LATTE_DEVICE void ExpertGemm(const ExpertGemmParams& p) {
   }
 }
 
-// Grid: [⌈k/128⌉, m, b]; a lane a column.
+// Grid: [⌈k/128⌉ · m, b]; a lane a column.
 LATTE_DEVICE void GemmT(const GemmTParams& p) {
-  const int k = BlockX() * kGemmThreads + Thread();
-  const int64_t m = BlockY(), b = BlockZ();
+  const int columns = (p.k + kGemmThreads - 1) / kGemmThreads;
+  const int k = BlockX() % columns * kGemmThreads + Thread();
+  const int64_t m = BlockX() / columns, b = BlockY();
   if (k >= p.k) return;
   const int64_t x = b * p.x_batch + m * p.x_stride, w = b * p.w_batch + k;
   float sum = 0;

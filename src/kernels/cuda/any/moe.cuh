@@ -151,10 +151,11 @@ LATTE_DEVICE void GroupByExpert(const GroupByExpertParams& p) {
   }
 }
 
-// Grid: [⌈d/128⌉, t].
+// Grid: ⌈d/128⌉ · t.
 LATTE_DEVICE void Combine(const CombineParams& p) {
-  const int d = BlockX() * kPointThreads + Thread();
-  const int64_t t = BlockY();
+  const int columns = (p.d + kPointThreads - 1) / kPointThreads;
+  const int d = BlockX() % columns * kPointThreads + Thread();
+  const int64_t t = BlockX() / columns;
   if (d >= p.d) return;
   float sum = 0;
   for (int k = 0; k < p.chosen; ++k) {

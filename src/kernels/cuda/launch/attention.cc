@@ -39,7 +39,7 @@ void LaunchMlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   out.cache_type = ElementOf(p.pages.dtype);
   out.scale = p.scale;
   out.sequences = TableOf(p.sequences);
-  KernelsOf(exec).Launch<KernelId::kMlaDecode>({s.h, s.t}, out, exec.stream, kAttentionShared);
+  KernelsOf(exec).Launch<KernelId::kMlaDecode>({s.t, s.h}, out, exec.stream, kAttentionShared);
 }
 
 void LaunchIndexTopK(const IndexTopKOp::Params& p, const Exec& exec) {
@@ -97,7 +97,7 @@ void LaunchMha(const MhaOp::Params& p, const Exec& exec) {
   out.r = static_cast<int32_t>(s.r);
   out.width = static_cast<int32_t>(s.v);
   out.scale = p.scale;
-  KernelsOf(exec).Launch<KernelId::kMha>({s.h, s.t}, out, exec.stream, kAttentionShared);
+  KernelsOf(exec).Launch<KernelId::kMha>({s.t, s.h}, out, exec.stream, kAttentionShared);
 }
 
 void LaunchLseMerge(const LseMergeOp::Params& p, const Exec& exec) {

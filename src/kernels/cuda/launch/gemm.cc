@@ -28,7 +28,7 @@ void LaunchProblem(const GemmProblem& p, const Exec& exec) {
   out.k = static_cast<int32_t>(p.x.shape[2]);
   out.x_type = ElementOf(p.x.dtype);
   out.w_type = ElementOf(p.w.dtype);
-  const Grid grid = {CeilDiv(p.w.shape[1], kColumns), CeilDiv(p.x.shape[1], kRowsAtOnce),
+  const Grid grid = {CeilDiv(p.w.shape[1], kColumns) * CeilDiv(p.x.shape[1], kRowsAtOnce),
                      p.x.shape[0]};
   KernelsOf(exec).Launch<KernelId::kGemm>(grid, out, exec.stream);
 }
@@ -55,7 +55,7 @@ void LaunchGemmT(const GemmTOp::Params& p, const Exec& exec) {
   out.k = static_cast<int32_t>(p.y.shape[2]);
   out.x_type = ElementOf(p.x.dtype);
   out.w_type = ElementOf(p.w.dtype);
-  const Grid grid = {CeilDiv(p.y.shape[2], kLanes), p.x.shape[1], p.x.shape[0]};
+  const Grid grid = {CeilDiv(p.y.shape[2], kLanes) * p.x.shape[1], p.x.shape[0]};
   KernelsOf(exec).Launch<KernelId::kGemmT>(grid, out, exec.stream);
 }
 

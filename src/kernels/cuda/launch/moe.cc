@@ -44,7 +44,7 @@ void LaunchCombine(const CombineOp::Params& p, const Exec& exec) {
   out.chosen = static_cast<int32_t>(p.chosen);
   out.d = static_cast<int32_t>(p.y.shape[1]);
   out.add = p.add ? 1 : 0;
-  KernelsOf(exec).Launch<KernelId::kCombine>({LanesGrid(p.y.shape[1]).x, p.y.shape[0]}, out,
+  KernelsOf(exec).Launch<KernelId::kCombine>({LanesGrid(p.y.shape[1]).x * p.y.shape[0]}, out,
                                              exec.stream);
 }
 
