@@ -2,7 +2,7 @@
 //
 // Order   gemm: lane l sums columns l, l + 32, … of K in order, a tree adds the lanes. gemm_t: N in order.
 //         So M, the batch and the grid change no sum.
-// Grid    gemm: a warp for each column of y, kRowsAtOnce rows of x at once, which share what it reads of W.
+// Tile    gemm: a warp computes one column of y for kRowsAtOnce rows of x.
 #pragma once
 
 #include "src/kernels/cuda/common/elements.cuh"
