@@ -2,6 +2,7 @@
 // of the same size, and the same values of constants.
 #include <cuda.h>
 
+#include "src/kernels/cuda/words/types.h"
 #include "src/tensor/cuda/driver_abi.h"
 
 namespace latte::cuda {
@@ -30,7 +31,8 @@ static_assert(abi::kSuccess == CUDA_SUCCESS && abi::kInvalidValue == CUDA_ERROR_
               abi::kIllegalAddress == CUDA_ERROR_ILLEGAL_ADDRESS &&
               abi::kLaunchFailed == CUDA_ERROR_LAUNCH_FAILED &&
               abi::kStreamCaptureUnsupported == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
-              abi::kStreamCaptureInvalidated == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+              abi::kStreamCaptureInvalidated == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED &&
+              abi::kCapturedEvent == CUDA_ERROR_CAPTURED_EVENT);
 static_assert(abi::kMaxSharedMemoryPerBlockOptin ==
                   CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN &&
               abi::kMultiprocessorCount == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT &&
@@ -41,6 +43,21 @@ static_assert(abi::kMaxSharedMemoryPerBlockOptin ==
               abi::kEventDefault == CU_EVENT_DEFAULT &&
               abi::kEventDisableTiming == CU_EVENT_DISABLE_TIMING &&
               abi::kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+static_assert(abi::kMapU8 == CU_TENSOR_MAP_DATA_TYPE_UINT8 &&
+              abi::kMapF16 == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 &&
+              abi::kMapF32 == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 &&
+              abi::kMapBf16 == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 &&
+              abi::kMapInterleaveNone == CU_TENSOR_MAP_INTERLEAVE_NONE &&
+              abi::kMapInterleave32 == CU_TENSOR_MAP_INTERLEAVE_32B &&
+              abi::kMapSwizzleNone == CU_TENSOR_MAP_SWIZZLE_NONE &&
+              abi::kMapSwizzle32 == CU_TENSOR_MAP_SWIZZLE_32B &&
+              abi::kMapSwizzle64 == CU_TENSOR_MAP_SWIZZLE_64B &&
+              abi::kMapSwizzle128 == CU_TENSOR_MAP_SWIZZLE_128B &&
+              abi::kMapL2PromotionNone == CU_TENSOR_MAP_L2_PROMOTION_NONE &&
+              abi::kMapL2Promotion256 == CU_TENSOR_MAP_L2_PROMOTION_L2_256B &&
+              abi::kMapFillZeros == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE &&
+              abi::kMapFillNan == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA &&
+              sizeof(TensorMap) == sizeof(CUtensorMap));
 
 }  // namespace
 }  // namespace latte::cuda

@@ -3,31 +3,22 @@
 #include <numeric>
 #include <vector>
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include "src/base/limits/device_error.h"
 #include "src/kernels/cuda/launch/kernel_set.h"
 #include "src/tensor/cuda/cuda_device.h"
-#include "tests/cuda/driver/counts.h"
+#include "tests/cuda/support/emulated_counts.h"
 
 namespace latte::cuda::device_test {
 namespace {
 
-emulator::Counts Count() {
-  void* const library = dlopen(std::getenv("LATTE_CUDA_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
-  const auto counts =
-      reinterpret_cast<decltype(&latte_emulated_counts)>(dlsym(library, "latte_emulated_counts"));
-  emulator::Counts out;
-  const char* const report = counts(&out);
-  EXPECT_EQ(out.reports, 0) << report;
-  return out;
-}
+using testing_support::EmulatedCounts;
 
 class CudaDeviceTest : public ::testing::Test {
  protected:
   CudaDeviceTest() : device_(std::move(CudaDevice::Open(0)).value()) {}
-  ~CudaDeviceTest() override { Count(); }
+  ~CudaDeviceTest() override { EmulatedCounts(); }
 
   std::byte* Take(int64_t bytes) const {
     std::byte* const at = device_->Allocate(bytes, MemoryUse::kTensor);
@@ -73,9 +64,9 @@ TEST_F(CudaDeviceTest, MemoryReadsAsZeroAlsoWhenItIsUsedAgain) {
 // Small pieces come from slabs and large ones from the driver; all are aligned, and none overlaps another.
 TEST_F(CudaDeviceTest, PiecesAreApartAndAligned) {
   std::vector<std::pair<std::byte*, int64_t>> pieces;
-  const int64_t before = Count().allocations;
+  const int64_t before = EmulatedCounts().allocations;
   for (int64_t i = 0; i < 200; ++i) pieces.emplace_back(Take(1 + i * 37), 1 + i * 37);
-  EXPECT_EQ(Count().allocations - before, 1);
+  EXPECT_EQ(EmulatedCounts().allocations - before, 1);
   for (size_t i = 0; i < pieces.size(); ++i) {
     const auto& [at, bytes] = pieces[i];
     EXPECT_EQ(reinterpret_cast<uintptr_t>(at) % Pool::kAlignment, 0u);
@@ -92,13 +83,13 @@ TEST_F(CudaDeviceTest, TheSourceOfACopyMayChangeAfterTheCall) {
   constexpr int64_t kBytes = 1000;
   std::byte* const at = Take(3 * kBytes);
   std::vector<uint8_t> source(kBytes);
-  const int64_t waits = Count().waits;
+  const int64_t waits = EmulatedCounts().waits;
   for (int i = 0; i < 3; ++i) {
     std::memset(source.data(), 10 + i, kBytes);
     device_->CopyFromHost(at + i * kBytes, source.data(), kBytes, nullptr);
   }
   std::memset(source.data(), 99, kBytes);
-  EXPECT_EQ(Count().waits, waits);
+  EXPECT_EQ(EmulatedCounts().waits, waits);
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(ToHost(at + i * kBytes, kBytes),
               std::vector<uint8_t>(kBytes, static_cast<uint8_t>(10 + i)));
@@ -173,6 +164,30 @@ TEST_F(CudaDeviceTest, ParamsAreReadAtTheLaunch) {
   EXPECT_EQ(sums, (std::vector<float>{2, 2, 3, 4}));
   device_->Free(x, kBytes, MemoryUse::kTensor);
   device_->Free(y, kBytes, MemoryUse::kTensor);
+}
+
+// What is freed may still be in use by work that is queued.
+TEST_F(CudaDeviceTest, MemoryIsFreedAfterTheWorkThatReadsIt) {
+  const auto kernels = std::move(KernelSet::Load(*device_)).value();
+  for (const int64_t count : {int64_t{300}, int64_t{1} << 19}) {  // of a slab; of the driver
+    const int64_t bytes = count * static_cast<int64_t>(sizeof(float));
+    std::byte* const x = Take(bytes);
+    std::byte* const y = Take(bytes);
+    const float one = 1;
+    device_->CopyFromHost(x, &one, sizeof(one), nullptr);
+    kernels->Launch<KernelId::kAddRows>(
+        {(count + 127) / 128}, {reinterpret_cast<float*>(x), reinterpret_cast<float*>(y), count},
+        nullptr);
+    device_->Free(x, bytes, MemoryUse::kTensor);
+    std::byte* const z = Take(bytes);
+    const float seven = 7;
+    device_->CopyFromHost(z, &seven, sizeof(seven), nullptr);
+    float sum = 0;
+    device_->CopyToHost(&sum, y, sizeof(sum), nullptr);
+    EXPECT_EQ(sum, 1);
+    device_->Free(y, bytes, MemoryUse::kTensor);
+    device_->Free(z, bytes, MemoryUse::kTensor);
+  }
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ BUGS = [
      'driver_->Check(driver_->cuStreamSynchronize(StreamOf(stream)), "data was copied to the host");', ""),
     ("memory is not set to zero", DEVICE, "*ReadsAsZero*", "src/tensor/cuda/cuda_device.cc",
      "driver_->cuMemsetD8Async(at, 0,", "driver_->cuMemsetD8Async(at, 1,"),
+    ("a buffer is freed while it is in use", DEVICE, "*FreedAfter*", "src/tensor/cuda/cuda_device.cc",
+     "staging_->CopyFromHost(PtrOf(to), from, bytes, StreamOf(stream));",
+     "static const auto* const other = new Stream(*driver_); staging_->CopyFromHost(PtrOf(to), from, bytes, other->get()); "
+     "driver_->cuStreamSynchronize(other->get());"),
     ("the default stream", DEVICE, "*", "src/tensor/cuda/cuda_device.h",
      "return stream == nullptr ? stream_->get() : stream;", "return stream;",
      "src/tensor/cuda/cuda_device.cc", "src/kernels/cuda/launch/kernel_set.cc"),
@@ -36,6 +40,10 @@ BUGS = [
      "static AddParams kept; kept = *static_cast<const AddParams*>(params); kept.count = 4; void* arguments[] = {&kept};"),
     ("the table of sequences is not renewed", MODEL, "*F32*/v2_lite", "src/engine/step/runner.cc",
      "if (!placed_.view().empty())\n", "static bool placed_once = false;\n  if (!placed_.view().empty() && !std::exchange(placed_once, true))\n"),
+    ("a page is copied after the step that writes it", MODEL, "ForksOnGpu*", "src/kernels/cuda/launch/cache.cc",
+     "{LanesGrid(s.page_bytes).x, static_cast<int64_t>(count)}, out, exec.stream);",
+     "{LanesGrid(s.page_bytes).x, static_cast<int64_t>(count)}, out, [&] { static const auto* const late = "
+     "new Stream(KernelsOf(exec).device().driver()); return late->get(); }());"),
     ("lengths of the first sequence for all", MODEL, "*F32*/v2_lite", "src/kernels/cuda/launch/attention.cc",
      "return {first.placed, first.pages.data(), static_cast<int32_t>(sequences.size())};",
      "static const auto kept = first.pages.data(); return {first.placed, kept + 1, static_cast<int32_t>(sequences.size())};"),

@@ -2,7 +2,6 @@
 // implementation (tests/goldens), distance to the CPU in bf16, and what passes between host and device.
 #include <cmath>
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include "src/base/file.h"
@@ -12,28 +11,21 @@
 #include "src/engine/core/compute_device.h"
 #include "src/engine/core/given_sequence.h"
 #include "src/models/registry.h"
-#include "tests/cuda/driver/counts.h"
+#include "tests/cuda/support/emulated_counts.h"
+#include "tests/support/engine_run.h"
 #include "tests/support/npy_reader.h"
 #include "tests/support/parameter_name.h"
 
 namespace latte::cuda_model_test {
 namespace {
 
+using testing_support::EmulatedCounts;
+using testing_support::EngineRun;
 using testing_support::Matrix;
 using testing_support::ReadNpy;
 
 // As in tests/goldens.
 constexpr double kTolerance = 2e-4;
-
-emulator::Counts Count() {
-  void* const library = dlopen(std::getenv("LATTE_CUDA_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
-  const auto counts =
-      reinterpret_cast<decltype(&latte_emulated_counts)>(dlsym(library, "latte_emulated_counts"));
-  emulator::Counts out;
-  const char* const report = counts(&out);
-  EXPECT_EQ(out.reports, 0) << report;
-  return out;
-}
 
 const ComputeDevice& Gpu() {
   static const ComputeDevice gpu = ComputeDevice::Open("cuda").value();
@@ -171,9 +163,9 @@ TEST_P(OnGpu, OnlyStepAndLogitsPassBetweenHostAndDevice) {
   const std::span<const int32_t> tokens = golden_.tokens;
   ASSERT_TRUE(loaded.sequence->AppendPrompt(tokens.first(4), ignore));
   ASSERT_TRUE(loaded.sequence->AppendGenerated(tokens[4], ignore));
-  const emulator::Counts before = Count();
+  const emulator::Counts before = EmulatedCounts();
   ASSERT_TRUE(loaded.sequence->AppendGenerated(tokens[5], ignore));
-  const emulator::Counts after = Count();
+  const emulator::Counts after = EmulatedCounts();
   EXPECT_EQ(after.copies - before.copies, 3);
   EXPECT_EQ(after.waits - before.waits, 2);
   EXPECT_EQ(after.allocations - before.allocations, 0);
@@ -184,6 +176,38 @@ INSTANTIATE_TEST_SUITE_P(All, OnGpu,
                          testing::Values("v2_lite", "v2_group", "v3_noaux", "moonlight",
                                          "v32_sparse", "glm52"),
                          testing_support::ParameterName());
+
+// Answers of one prompt share its pages; each copies the last one before it writes there.
+TEST(ForksOnGpu, AnswersAreThoseOfTheCpu) {
+  const Golden golden("v2_lite");
+  const auto answers = [&](const ComputeDevice& device) {
+    ModelOptions wanted;
+    wanted.device = &device.device();
+    const auto model = LoadModel(*ResolveModelPath(golden.dir), wanted).value();
+    EngineOptions options;
+    options.dtype = "f32";
+    options.page_tokens = 16;
+    options.threads = 1;
+    options.cache_bytes = 1 << 20;
+    options.max_sequences = 3;
+    const Settings settings =
+        ResolveOptions(options, model->config(), device.machine(), {int64_t{1} << 30}).value();
+    const EngineParts parts = {
+        .model = model.get(), .machine = &device.machine(), .host = &device.host()};
+    const auto run = EngineRun::Over(parts, settings).value();
+    Request request;
+    request.tokens = golden.tokens;
+    request.n = 3;
+    request.sampling.seed = 1;
+    request.stop.max_tokens = 3;
+    const RequestId id = run->core().Submit(request).value();
+    EXPECT_EQ(run->Finish(), "");
+    std::vector<std::vector<int32_t>> out;
+    for (int choice = 0; choice < 3; ++choice) out.push_back(run->Of(id, choice).tokens);
+    return out;
+  };
+  EXPECT_EQ(answers(Gpu()), answers(Cpu()));
+}
 
 }  // namespace
 }  // namespace latte::cuda_model_test

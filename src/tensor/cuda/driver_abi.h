@@ -23,7 +23,7 @@ inline constexpr Code kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotIni
                       kNoDevice = 100, kInvalidImage = 200, kInvalidContext = 201,
                       kNoBinaryForGpu = 209, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600,
                       kIllegalAddress = 700, kLaunchFailed = 719, kStreamCaptureUnsupported = 900,
-                      kStreamCaptureInvalidated = 901;
+                      kStreamCaptureInvalidated = 901, kCapturedEvent = 907;
 
 // CUdevice_attribute
 inline constexpr int kMaxSharedMemoryPerBlockOptin = 97, kMultiprocessorCount = 16,
@@ -34,6 +34,14 @@ inline constexpr int kMaxDynamicSharedSizeBytes = 8;
 inline constexpr unsigned kStreamNonBlocking = 1, kEventDefault = 0, kEventDisableTiming = 2;
 // CUstreamCaptureMode: unsafe calls of this thread alone are refused.
 inline constexpr int kCaptureThreadLocal = 1;
+
+// CUtensorMapDataType
+inline constexpr int kMapU8 = 0, kMapF16 = 6, kMapF32 = 7, kMapBf16 = 9;
+// CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill
+inline constexpr int kMapInterleaveNone = 0, kMapInterleave32 = 2;
+inline constexpr int kMapSwizzleNone = 0, kMapSwizzle32 = 1, kMapSwizzle64 = 2, kMapSwizzle128 = 3;
+inline constexpr int kMapL2PromotionNone = 0, kMapL2Promotion256 = 3;
+inline constexpr int kMapFillZeros = 0, kMapFillNan = 1;
 
 }  // namespace latte::cuda::abi
 
@@ -81,4 +89,7 @@ inline constexpr int kCaptureThreadLocal = 1;
   X(cuGraphInstantiateWithFlags, (abi::GraphExec*, abi::Graph, unsigned long long))             \
   X(cuGraphLaunch, (abi::GraphExec, abi::Stream))                                               \
   X(cuGraphExecDestroy, (abi::GraphExec))                                                       \
-  X(cuGraphDestroy, (abi::Graph))
+  X(cuGraphDestroy, (abi::Graph))                                                               \
+  X(cuTensorMapEncodeTiled,                                                                     \
+    (void*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,                   \
+     const std::uint32_t*, const std::uint32_t*, int, int, int, int))

@@ -5,8 +5,9 @@
 namespace latte::cuda {
 
 PinnedMemory::PinnedMemory(const Driver& driver, int64_t bytes) : driver_(driver), bytes_(bytes) {
-  if (driver.cuMemHostAlloc(&data_, static_cast<size_t>(bytes), 0) != abi::kSuccess)
-    throw OutOfMemory(bytes, "copies to the GPU (pinned memory)");
+  const abi::Code code = driver.cuMemHostAlloc(&data_, static_cast<size_t>(bytes), 0);
+  if (code == abi::kOutOfMemory) throw OutOfMemory(bytes, "copies to the GPU (pinned memory)");
+  driver.Check(code, "pinned memory was taken");
 }
 
 Stream::Stream(const Driver& driver) : driver_(driver) {

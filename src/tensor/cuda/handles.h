@@ -12,7 +12,7 @@ namespace latte::cuda {
 // Pinned memory of the host, which a device reads and writes while copies run.
 class PinnedMemory {
  public:
-  // Throws OutOfMemory.
+  // Throws OutOfMemory and DeviceError.
   PinnedMemory(const Driver& driver, int64_t bytes);
   ~PinnedMemory() { driver_.cuMemFreeHost(data_); }
   PinnedMemory(const PinnedMemory&) = delete;

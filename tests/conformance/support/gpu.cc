@@ -84,8 +84,10 @@ void GpuOperands::CopyIn() {
 std::byte* GpuOperands::On(const void* at) const {
   const auto* const host = static_cast<const std::byte*>(at);
   const auto after = std::ranges::upper_bound(stretches_, host, {}, &Stretch::host);
+  if (after == stretches_.begin()) return const_cast<std::byte*>(host);
   const Stretch& own = *std::prev(after);
-  return own.gpu + (host - own.host);
+  const int64_t offset = host - own.host;
+  return offset < own.bytes ? own.gpu + offset : const_cast<std::byte*>(host);
 }
 
 void GpuOperands::CopyOut() const {

@@ -206,12 +206,14 @@ abi::Code cuEventRecord(abi::Event e, abi::Stream s) {
   const abi::Code code = Enqueued(*stream, {[event] { event->seconds = Now(); }, nullptr, 0});
   event->stream = stream;
   event->at = stream->issued;
+  event->is_captured = stream->capture != nullptr;
   return code;
 }
 
 abi::Code cuEventQuery(abi::Event e) {
   const Call call;
   const auto* const event = static_cast<EventState*>(e);
+  if (event->is_captured) return Driver().RefuseEvent();
   const bool done = event->stream == nullptr || event->stream->done >= event->at;
   return done ? Driver().sticky : abi::kNotReady;
 }
@@ -220,6 +222,7 @@ abi::Code cuEventSynchronize(abi::Event e) {
   const Call call;
   const auto* const event = static_cast<EventState*>(e);
   if (event->stream == nullptr) return abi::kSuccess;
+  if (event->is_captured) return Driver().RefuseEvent();
   return WaitUntil(*event->stream, event->at);
 }
 

@@ -67,6 +67,11 @@ abi::Code DriverState::RefuseInCapture() {
   return abi::kStreamCaptureUnsupported;
 }
 
+abi::Code DriverState::RefuseEvent() {
+  RefuseInCapture();
+  return abi::kCapturedEvent;
+}
+
 bool DriverState::IsPinned(const void* at, size_t bytes) const {
   const auto* const begin = static_cast<const std::byte*>(at);
   auto next = pinned.upper_bound(begin);

@@ -87,7 +87,8 @@ struct EventState {
   StreamState* stream = nullptr;  // null: never recorded
   size_t at = 0;
   bool has_time = true;
-  double seconds = 0;  // when it happened
+  bool is_captured = false;  // a place in a graph, for which no call can wait
+  double seconds = 0;        // when it happened
 };
 
 struct FunctionState {
@@ -112,6 +113,8 @@ struct DriverState {
   bool AnyCapture() const;
   // Refuses a call that no capture allows: ends those that are open.
   abi::Code RefuseInCapture();
+  // Refuses a wait for an event of a capture, which ends the captures too.
+  abi::Code RefuseEvent();
   bool IsPinned(const void* at, size_t bytes) const;
   void Launch(const FunctionState& function, const std::array<unsigned, 3>& grid, int shared,
               const void* params);

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Plants one bug at a time in a kernel of src/kernels/cuda/any; the conformance tests over the emulated driver must turn red.
+
+usage: tests/cuda/kernel_bugs.py BUILD-FOLDER [NAME-PART]
+
+Run by hand after a change of these kernels, of their tests or of the emulator. BUILD-FOLDER has conformance_test and
+libcuda_emulated.so: build/release. A kernel with a bug is compiled into a copy of the emulated driver.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KERNELS = "src/kernels/cuda/any"
+
+# Tests that find a bug of a file, quick ones first.
+TESTS = {
+    "attention": "Hand.MlaDecode*:Hand.Mha*:Hand.LseMerge:MovesConformance.LseMerge:MhaConformance.PartsOf*:"
+                 "MlaDecodeLists.Chunks*:MlaDecodeEdge.EqualScores*:MlaDecodeEdge.SequencesThat*:MhaConformance.Rising*:"
+                 "MhaConformance.Reference*",
+    "cache": "Hand.Append*:Hand.Gather*:Hand.APage*:MovesConformance.Append:NormRopeAppend*",
+    "gemm": "Hand.Linear*:Hand.EveryExpert*:ExpertGemm*:LinearTConformance*:LinearConformance.Large*:LinearConformance*",
+    "indexer": "IndexTopK.*:-IndexTopK.Exact*",
+    "moe": "Hand.Route*:Hand.GroupBy*:Hand.Combine*:MovesConformance.Combine",
+    "norm": "Hand.RmsNorm:Hand.LayerNorm:AddRmsNorm*:RmsNorm*",
+    "rows": "Hand.SiluMul:Hand.Rope*:Hand.Rows*:Hand.Drafts*:Hand.AddAndGather:Hand.Cast*:MovesConformance.*:SiluMul*",
+}
+
+# name, file, text, its replacement
+BUGS = [
+    ("decode: causal limit one key too far", "attention", "place.position + 1 : ListLength", "place.position + 2 : ListLength"),
+    ("sum not decayed", "attention", "Fma(row.sum, kept, BlockSum(weight, scratch))", "Add(row.sum, BlockSum(weight, scratch))"),
+    ("O not decayed", "attention", "float o = Mul(row.o[i], kept);", "float o = row.o[i];"),
+    ("page table off by one", "attention", "LoadGlobal(pages + key / page_tokens)", "LoadGlobal(pages + (key + 1) / page_tokens)"),
+    ("decode: rope part left out", "attention",
+     "for (int i = 0; i < p.r; ++i)\n        dot = Fma(LoadGlobal(q_rope + i), LoadElement",
+     "for (int i = 0; i < 0; ++i)\n        dot = Fma(LoadGlobal(q_rope + i), LoadElement"),
+    ("zero keys give 0/0", "attention", "empty ? 0.0f : Div(row.o[i], row.sum)", "Div(row.o[i], row.sum)"),
+    ("lse without the sum", "attention", "Add(row.max, Log(row.sum))", "row.max"),
+    ("first row of a chunk in the chunk before", "attention", "row >= LoadGlobal(&chunks[s + 1].query_start)",
+     "row > LoadGlobal(&chunks[s + 1].query_start)"),
+    ("list read to its end", "attention", ": ListLength(list, p.most)", ": p.most"),
+    ("mha: tiles begin at the first key", "attention", "static_cast<int>(p.key_begin % kTileKeys)", "0"),
+    ("mha: keys of a chunk begin at 0", "attention", "p.q_begin + t + 1 - p.key_begin", "p.q_begin + t + 1"),
+    ("merge: lse changes too early", "attention", "SyncThreads();  // before lse changes", ""),
+    ("merge: NaN of an empty half", "attention", "weight_b = has_b ? Exp(Sub(b, max)) : 0.0f", "weight_b = Exp(Sub(b, max))"),
+
+    ("append: padding is written", "cache", "  if (slot < 0) return;\n  for (int i = Thread()", "  for (int i = Thread()"),
+    ("append: second part begins late", "cache", "p.second + t * p.second_stride + i - p.a", "p.second + t * p.second_stride + i"),
+    ("fused append: no barrier of the warp", "cache", "SyncWarp();\n  const int64_t slot", "const int64_t slot"),
+    ("fused append: last head not rotated", "cache", "(p.h + 1) * half", "p.h * half"),
+    ("fused append: padding is written", "cache", "  if (slot < 0) return;\n  const int width", "  const int width"),
+    ("gather: row of the page from the first key", "cache", "page * p.page_tokens + key % p.page_tokens",
+     "page * p.page_tokens + i / p.width % p.page_tokens"),
+    ("copy: every layer from the first", "cache", "p.layers[layer] + p.from", "p.layers[0] + p.from"),
+    ("copy: past the end of the page", "cache", "if (i >= p.page_bytes) return;", ""),
+
+    ("rows past the end stored", "gemm", "if (i < t.rows && Lane() == 0) StoreGlobal", "if (Lane() == 0) StoreGlobal"),
+    ("rows past the end read", "gemm", "if (i < rows) sums[i] = Fma", "sums[i] = Fma"),
+    ("every lane stores", "gemm", "if (i < t.rows && Lane() == 0) StoreGlobal", "if (i < t.rows) StoreGlobal"),
+    ("bias of the first column", "gemm", "LoadGlobal(p.bias + n)", "LoadGlobal(p.bias)"),
+    ("weights of the first of a batch", "gemm", "b * p.w_batch + n * p.w_stride", "n * p.w_stride"),
+    ("no SiLU", "gemm", "Mul(Silu(gates[i]), sums[i])", "Mul(gates[i], sums[i])"),
+    ("columns past the end", "gemm", "if (n >= p.n) return;", ""),
+    ("experts: rows of the next one too", "gemm", "LoadGlobal(p.first + p.begin + e + 1)", "LoadGlobal(p.first + p.begin + e + 1) + 1"),
+    ("experts: weights of another rank read", "gemm", " || p.w[e] == nullptr", ""),
+    ("gemm_t: rows of the first of a batch", "gemm", "x = b * p.x_batch + m * p.x_stride, w", "x = m * p.x_stride, w"),
+    ("gemm_t: last term left out", "gemm", "for (int n = 0; n < p.n; ++n)", "for (int n = 0; n + 1 < p.n; ++n)"),
+
+    ("NaN is the best score", "indexer", "if (x != x) x = MinusInfinity();", "if (x != x) x = -MinusInfinity();"),
+    ("zeros differ", "indexer", "if (x == 0.0f) x = 0.0f;", ""),
+    ("no ReLU", "indexer", "dot > 0 ? dot : 0.0f", "dot"),
+    ("every equal score is listed", "indexer", "< p.most - above", "< keys"),
+    ("equal scores of the tiles before forgotten", "indexer", "equal += BlockSum(equals, scratch);", ""),
+    ("bound above the K-th best", "indexer", "next, scratch) >= p.most", "next, scratch) > p.most"),
+    ("one kept score too many", "indexer", "if (key >= p.kept_scores)", "if (key > p.kept_scores)"),
+    ("few keys: no padding", "indexer", "i < keys ? i : -1", "i"),
+    ("counts overwritten while others read", "indexer", "SyncThreads();\n  if (Lane() == 0) StoreShared(scratch",
+     "if (Lane() == 0) StoreShared(scratch"),
+
+    ("group scored by its best twice", "moe", "second = best;\n      best = v;", "best = v;"),
+    ("a tie takes the higher index", "moe", "i < best.index)) best = {v, i};\n  }\n  return best;",
+     "i > best.index)) best = {v, i};\n  }\n  return best;"),
+    ("no barrier after the group scores", "moe", "p.top2_sum != 0));\n  SyncWarp();", "p.top2_sum != 0));"),
+    ("the best groups are excluded", "moe", "if (score == score) StoreShared", "if (score != score) StoreShared"),
+    ("normalised weights not scaled", "moe", "Div(p.scale, Add(sum, 1e-20f))", "Div(1.0f, Add(sum, 1e-20f))"),
+    ("bias left out", "moe", "p.bias == nullptr ? s : Add(s, LoadGlobal(p.bias + i))", "s"),
+    ("no barrier after the counts", "moe", "count);\n  }\n  SyncThreads();", "count);\n  }"),
+    ("token of a pair", "moe", "i / p.chosen);", "i % p.chosen);"),
+    ("sum of before forgotten", "moe", "p.add != 0 ? Add(LoadGlobal(y), sum) : sum", "sum"),
+    ("sum from the last expert", "moe", "p.rows + t * p.chosen + k)", "p.rows + t * p.chosen + p.chosen - 1 - k)"),
+
+    ("eps outside of the root", "norm", "Sqrt(Add(Div(WarpSum(squares), static_cast<float>(d)), eps))",
+     "Add(Sqrt(Div(WarpSum(squares), static_cast<float>(d))), eps)"),
+    ("norm of the residual alone", "norm", "x = h;", ""),
+    ("rows past the end", "norm", "if (m >= p.m) return;\n  const float* x = ", "const float* x = "),
+    ("mean of one lane", "norm", "Div(WarpSum(sum), d)", "Div(sum, d)"),
+    ("first value of the bias", "norm", "LoadElement(p.b, p.b_type, i)", "LoadElement(p.b, p.b_type, 0)"),
+    ("rows without a stride", "norm", "const float* x = p.x + m * p.x_stride;", "const float* x = p.x + m * p.d;"),
+
+    ("frequency of the position", "rows", "p.frequency + i % p.half", "p.frequency + i / p.half"),
+    ("pairs are never interleaved", "rows", "interleaved ? 2 * j : j", "j"),
+    ("angles of the group", "rows", "LoadGlobal(p.cos + m * half + j)", "LoadGlobal(p.cos + g * half + j)"),
+    ("gate and up in turn", "rows", "Mul(Silu(LoadGlobal(p.gate + i)), LoadGlobal(p.up + i))",
+     "Mul(Silu(LoadGlobal(p.up + i)), LoadGlobal(p.gate + i))"),
+    ("lanes past the end add", "rows", "if (i < p.count) StoreGlobal(p.y + i, Add(", "StoreGlobal(p.y + i, Add("),
+    ("gathered rows not scaled", "rows", "Mul(LoadElement(p.x, p.x_type, from), p.scale)", "LoadElement(p.x, p.x_type, from)"),
+    ("lanes past the end cast", "rows", "if (rest == 0) StoreElement", "StoreElement"),
+    ("NaN is finite", "rows", "(bits & 0x7f800000u) == 0x7f800000u", "(bits & 0x7fffffffu) == 0x7f800000u"),
+    ("lane 0 alone looks for NaN", "rows", "bad = WarpSum(bad);", ""),
+    ("drafts without a slot are packed", "rows", "if (slot < 0) return;", ""),
+]
+
+
+def build_with(build, folder, bug):
+    """The emulated driver with the bug."""
+    name, file, old, new = bug
+    path = f"{KERNELS}/{file}.cuh"
+    text = (ROOT / path).read_text()
+    if text.count(old) != 1:
+        sys.exit(f"{name}: expected the text to replace once in {path}, found it {text.count(old)} times")
+    (folder / KERNELS).mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(text.replace(old, new))
+    functions = folder / "functions.o"
+    subprocess.run(["g++", "-std=c++20", "-O1", "-w", "-fPIC", "-fno-math-errno", "-ffp-contract=off", f"-I{folder}", f"-I{ROOT}",
+                    f"-I{ROOT}/include", "-c", str(ROOT / "tests/cuda/driver/functions.cc"), "-o", str(functions)], check=True)
+    objects = build / "tests/cuda/driver/CMakeFiles/cuda_emulated.dir"
+    driver = folder / "libcuda_emulated.so"
+    subprocess.run(["g++", "-shared", str(functions), *(str(objects / f"{part}.cc.o") for part in ("api", "devices", "memory", "state", "tensor_map")),
+                    str(build / "tests/cuda/emulator/liblatte_cuda_emulator.a"), "-o", str(driver)], check=True)
+    return driver
+
+
+def run(build, driver, tests):
+    """(red, the first thing that a test says)."""
+    try:
+        done = subprocess.run([build / "tests/conformance/conformance_test", f"--gtest_filter={tests}", "--gtest_fail_fast",
+                               "--gtest_brief=1"], text=True, capture_output=True, timeout=900,
+                              env={**os.environ, "LATTE_CUDA_DRIVER": str(driver)})
+    except subprocess.TimeoutExpired:
+        return True, "no end in 900 s"
+    said = re.search(r"emulated GPU: (.*)", done.stderr) or re.search(r"^\[  FAILED  \] (.*)$", done.stdout, re.M)
+    return done.returncode != 0, said.group(1) if said else "no message"
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    build = pathlib.Path(sys.argv[1]).resolve()
+    bugs = [bug for bug in BUGS if len(sys.argv) < 3 or sys.argv[2] in f"{bug[1]}: {bug[0]}"]
+    missed = 0
+    for bug in bugs:
+        with tempfile.TemporaryDirectory() as name:
+            red, says = run(build, build_with(build, pathlib.Path(name), bug), TESTS[bug[1]])
+        print(f"{'caught' if red else 'MISSED'}  {bug[1]}: {bug[0]}: {says}", flush=True)
+        missed += not red
+    print(f"{len(bugs) - missed} of {len(bugs)} bugs are caught")
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
