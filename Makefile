@@ -17,8 +17,10 @@ LATTE := $(BUILD)/latte
 INSTALL := @tools/install_packages.sh
 
 XGRAMMAR := build/xgrammar
+# 0: `make build` does not fetch xgrammar
+GRAMMAR ?= 1
 
-.PHONY: help setup tests build grammar run test page-test acceptance acceptance-short bench cuda fuzz soak sanitize sanitize-dev sanitize-tsan lint fmt install clean
+.PHONY: help setup tests build compile grammar run test page-test acceptance acceptance-short bench cuda fuzz soak sanitize sanitize-dev sanitize-tsan lint fmt install clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -28,13 +30,19 @@ setup:
 	$(INSTALL) build
 	@DEVELOPER=$(DEVELOPER) tools/configure.sh release
 
-build: setup  ## install what is missing, configure, build: build/release/latte and the library
+# xgrammar comes from PyPI. A machine that does not reach it gets everything else.
+build:  ## install what is missing, configure, build: build/release/latte and the library; with xgrammar if PyPI is there
+	@test "$(GRAMMAR)" = 0 || { tools/install_packages.sh grammar && tools/get_xgrammar.sh $(XGRAMMAR); } || \
+	  echo "xgrammar is not there: this build answers without JSON schemas and grammars. make grammar tries again." >&2
+	@$(MAKE) --no-print-directory compile
+
+compile: setup
 	@cmake --build --preset release --target latte latte_shared
 
-grammar:  ## build/release/latte with xgrammar, which it fetches (PyPI): answers can be made to match a JSON schema or a grammar
+grammar:  ## the same, and an error if xgrammar cannot be fetched (PyPI): answers can be made to match a JSON schema or a grammar
 	$(INSTALL) build grammar
 	tools/get_xgrammar.sh $(XGRAMMAR)
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory compile
 
 run: MINUTES = $(shell expr 1 + 20 / $$(nproc))
 run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=… ARGS=…
@@ -45,6 +53,8 @@ run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=…
 	@cmake --build --preset release --target latte
 	$(LATTE) run "$$MODEL" -p "$$PROMPT" --seed 0 $(ARGS)
 	@echo "Latte: $(LATTE) works; docs/start.md leads to a real model and a server." >&2
+	@test -f $(XGRAMMAR)/installed || \
+	  echo "Answers by JSON schema or grammar need xgrammar: make build fetches it from PyPI and builds again, in a few minutes." >&2
 
 tests:
 	$(INSTALL) build mpi test grammar

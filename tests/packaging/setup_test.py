@@ -122,6 +122,66 @@ class MakeRun(Case):
         self.assertEqual(told.read_text().splitlines(), ["run", "a b", "-p", prompt, "--seed", "0", "--stats"])
 
 
+class MakeBuild(Case):
+    def tree(self, fetch):
+        """A machine with a source tree whose scripts only tell that they ran; `fetch` is what get_xgrammar.sh does."""
+        machine = self.machine("cmake", "ninja", "pkg-config", "c++", "mkdir", "touch")
+        for name in ("mkdir", "touch"):
+            (machine.bin / name).unlink()
+            (machine.bin / name).symlink_to(shutil.which(name))
+        shutil.copy(ROOT / "Makefile", machine.scripts.parent)
+        for name, text in (("install_packages.sh", "true"), ("configure.sh", "true"), ("get_xgrammar.sh", fetch)):
+            path = machine.scripts / name
+            path.write_text(f'#!/bin/sh\necho {name} "$@" >> {machine.log}\n{text}\n')
+            path.chmod(0o755)
+        machine.make = lambda *words: machine.run("make", "--silent", "-C", str(machine.scripts.parent), *words)
+        return machine
+
+    def test_fetches_xgrammar_before_it_configures(self):
+        machine = self.tree("true")
+        done = machine.make("build")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        names = [call.split()[0] for call in machine.calls()]
+        self.assertLess(names.index("get_xgrammar.sh"), names.index("configure.sh"))
+        self.assertIn("cmake --build --preset release --target latte latte_shared", machine.calls())
+
+    def test_goes_on_without_pypi_and_says_so(self):
+        for absent in ("get_xgrammar.sh", "install_packages.sh"):
+            machine = self.tree("exit 1" if absent == "get_xgrammar.sh" else "true")
+            if absent == "install_packages.sh":
+                script = machine.scripts / absent
+                script.write_text(script.read_text() + '[ "$1" != grammar ]\n')
+            done = machine.make("build")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("xgrammar is not there", done.stderr)
+            self.assertIn("cmake --build --preset release --target latte latte_shared", machine.calls())
+
+    def test_make_grammar_fails_then(self):
+        machine = self.tree("exit 1")
+        self.assertNotEqual(machine.make("grammar").returncode, 0)
+        self.assertFalse([call for call in machine.calls() if call.startswith("cmake --build")])
+
+    def test_does_not_ask_for_it_on_demand(self):
+        machine = self.tree("exit 1")
+        self.assertEqual(machine.make("build", "GRAMMAR=0").stderr, "")
+        self.assertNotIn("get_xgrammar.sh build/xgrammar", machine.calls())
+
+    def test_make_run_only_tells_how_to_get_it(self):
+        machine = self.tree("exit 1")
+        for name in ("printf", "echo"):
+            (machine.bin / name).unlink(missing_ok=True)
+        latte = machine.bin / "latte"
+        latte.write_text("#!/bin/sh\n")
+        latte.chmod(0o755)
+        done = machine.make("run", f"LATTE={latte}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("get_xgrammar.sh build/xgrammar", machine.calls())
+        self.assertIn("need xgrammar: make build fetches it", done.stderr.splitlines()[-1])
+        (machine.scripts.parent / "build/xgrammar").mkdir(parents=True)
+        (machine.scripts.parent / "build/xgrammar/installed").touch()
+        self.assertNotIn("xgrammar", machine.make("run", f"LATTE={latte}").stderr)
+
+
 if __name__ == "__main__":
     ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
     unittest.main()
