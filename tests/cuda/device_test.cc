@@ -166,7 +166,7 @@ TEST_F(CudaDeviceTest, ParamsAreReadAtTheLaunch) {
   device_->Free(y, kBytes, MemoryUse::kTensor);
 }
 
-// What is freed may still be in use by work that is queued.
+// Memory that is freed may still be in use by queued work.
 TEST_F(CudaDeviceTest, MemoryIsFreedAfterTheWorkThatReadsIt) {
   const auto kernels = std::move(KernelSet::Load(*device_)).value();
   for (const int64_t count : {int64_t{300}, int64_t{1} << 19}) {  // of a slab; of the driver

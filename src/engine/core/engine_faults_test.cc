@@ -299,7 +299,8 @@ class DiskFaultsTest : public EngineFaultsTest {
   }
   // All requests by a new engine, which then saves what it has. Returns its counters. Something may
   // happen after so many of its steps.
-  EngineStats ExpectAnswers(int steps = 0, const std::function<void()>& then = [] {}) {
+  EngineStats ExpectAnswers(
+      int steps = 0, const std::function<void()>& then = [] {}) {
     const auto run = Make(options_);
     std::vector<RequestId> ids;
     for (const Request& r : requests_) ids.push_back(Submit(*run, r));

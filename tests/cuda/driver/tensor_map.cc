@@ -43,7 +43,7 @@ bool FitsSwizzle(uint64_t box_bytes, int swizzle) {
          box_bytes <= kSpans[static_cast<size_t>(swizzle)];
 }
 
-// What a real driver takes, of the element types above and without interleaved layouts.
+// Whether a real driver takes it, of the element types above and without interleaved layouts.
 bool IsWithinLimits(const TiledMap& m) {
   const uint64_t element = ElementBytes(m.type);
   if (element == 0 || m.interleave != abi::kMapInterleaveNone) return false;

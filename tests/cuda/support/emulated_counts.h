@@ -1,4 +1,4 @@
-// What the emulated driver of this process has counted.
+// Counts of the emulated driver of this process.
 #pragma once
 
 #include <cstdlib>
