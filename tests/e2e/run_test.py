@@ -116,7 +116,7 @@ class Interrupts(unittest.TestCase):
 class Terminals(unittest.TestCase):
     def test_progress_fits_the_terminal(self):
         for columns in (30, 100):
-            seen = in_terminal(columns, "eval", "--skills", "recall", "--count", 100)
+            seen = in_terminal(columns, "eval", "--skills", "recall", "--count", 100, until=r"recall +\d+%  .* left")
             updates = [part for part in re.split(r"[\r\n]+|\x1b\[K", seen) if re.match(r"recall +\d+%  ", part)]
             self.assertTrue(updates, seen)
             self.assertLess(max(map(len, updates)), columns)
@@ -124,7 +124,7 @@ class Terminals(unittest.TestCase):
             self.assertEqual(any(" items/s" in update for update in updates), columns == 100, updates)
 
     def test_progress_of_a_prompt_is_taken_off_before_the_text(self):
-        prompt = PROMPT + ". Ann had a red ball." * 150
+        prompt = PROMPT + ". Ann had a red ball." * 60
         os.environ["LATTE_ISA"] = "ref"
         try:
             seen = in_terminal(200, "run", "-p", prompt, "--no-echo", "-n", 4, "--max-batch-tokens", 64)
@@ -135,7 +135,7 @@ class Terminals(unittest.TestCase):
         self.assertIn("\r\x1b[K", seen[last:])
 
     def test_a_long_first_step_shows_progress_too(self):
-        prompt = PROMPT + ". Ann had a red ball." * 150
+        prompt = PROMPT + ". Ann had a red ball." * 60
         os.environ["LATTE_ISA"] = "ref"
         try:
             seen = in_terminal(200, "run", "-p", prompt, "--no-echo", "-n", 2, "--max-batch-tokens", 0)
@@ -172,7 +172,7 @@ class Terminals(unittest.TestCase):
 SLOW = {"LATTE_ISA": "ref"}  # for jobs of the model alone, which is small
 # Jobs that take long: what their lines begin with, and what they count.
 SMALL = ("--context", 128, "--max-batch-tokens", 64, "--max-sequences", 8, "--cache-bytes", 1 << 20, "--threads", 1)
-LONG = {("score", "--ids", ",".join(["7"] * 600), "-b", 64, "-t", 1): ("scored", "tokens"),
+LONG = {("score", "--ids", ",".join(["7"] * 300), "-b", 64, "-t", 1): ("scored", "tokens"),
         ("simulate", *SMALL, "--cost", "COST", "--requests", 300000, "--rate", 20, "--prompt-mean", 8, "--output-mean", 100): ("simulated", "requests"),
         ("simulate", "--requests", 2): ("prices of steps", "steps"),
         ("bench", "attention", "--q-len", 128): ("bench attention", "steps"),
