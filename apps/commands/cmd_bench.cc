@@ -149,10 +149,11 @@ void AddAbsorption(const FlagSet& bench, BenchFlags& flags) {
 }
 
 void AddWeights(const FlagSet& sub, BenchWeights& o) {
-  sub.Add("--dtype", o.dtype, "weights; Q4_0 to MXFP4 are GGUF blocks (default: bf16)")
-      .Value(
-          "f32|f16|bf16|fp8|int8|int4|Q4_0|Q4_1|Q5_0|Q5_1|Q8_0|Q2_K|Q3_K|Q4_K|Q5_K|Q6_K|IQ4_NL|"
-          "IQ4_XS|MXFP4");
+  sub.Add("--dtype", o.dtype,
+          "weights: f32, f16, bf16, fp8, int8, int4, or a type of GGUF blocks such as Q4_K "
+          "(default: "
+          "bf16)")
+      .Value("TYPE");
   sub.Add("--act", o.act,
           "activations (default: int8 for int8 and int4 weights, f32 for "
           "f32 weights, otherwise bf16)")

@@ -39,7 +39,7 @@ const ComputeDevice& Cpu() {
 // The first tokens of a golden text: an emulated token takes a tenth of a second. Later tokens change no
 // logits of earlier ones.
 struct Golden {
-  static constexpr size_t kTokens = 14, kPrompt = 10;
+  static constexpr size_t kTokens = 10, kPrompt = 7;
 
   explicit Golden(const std::string& name)
       : dir(std::string(LATTE_SOURCE_DIR) + "/tests/goldens/" + name),
