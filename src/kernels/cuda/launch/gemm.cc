@@ -10,24 +10,31 @@ constexpr int64_t kColumns = 4;     // of a block of Gemm
 constexpr int64_t kRowsAtOnce = 8;  // of a block of Gemm
 constexpr int64_t kLanes = 128;
 
+// Where x, w and y [B, rows, columns] lie, and their types.
+template <class Params>
+Params OperandsOf(const TensorView& x, const TensorView& w, const TensorView& y) {
+  Params out = {};
+  out.x = x.data;
+  out.w = w.data;
+  out.y = y.Ptr<float>();
+  out.x_batch = x.stride[0];
+  out.x_stride = x.stride[1];
+  out.w_batch = w.stride[0];
+  out.w_stride = w.stride[1];
+  out.y_batch = y.stride[0];
+  out.y_stride = y.stride[1];
+  out.m = static_cast<int32_t>(x.shape[1]);
+  out.n = static_cast<int32_t>(w.shape[1]);
+  out.x_type = ElementOf(x.dtype);
+  out.w_type = ElementOf(w.dtype);
+  return out;
+}
+
 void LaunchProblem(const GemmProblem& p, const Exec& exec) {
-  GemmParams out = {};
-  out.x = p.x.data;
-  out.w = p.w.data;
+  auto out = OperandsOf<GemmParams>(p.x, p.w, p.y);
   out.gate = p.gate.empty() ? nullptr : p.gate.data;
   out.bias = p.bias.empty() ? nullptr : p.bias.Ptr<const float>();
-  out.y = p.y.Ptr<float>();
-  out.x_batch = p.x.stride[0];
-  out.x_stride = p.x.stride[1];
-  out.w_batch = p.w.stride[0];
-  out.w_stride = p.w.stride[1];
-  out.y_batch = p.y.stride[0];
-  out.y_stride = p.y.stride[1];
-  out.m = static_cast<int32_t>(p.x.shape[1]);
-  out.n = static_cast<int32_t>(p.w.shape[1]);
   out.k = static_cast<int32_t>(p.x.shape[2]);
-  out.x_type = ElementOf(p.x.dtype);
-  out.w_type = ElementOf(p.w.dtype);
   const Grid grid = {CeilDiv(p.w.shape[1], kColumns) * CeilDiv(p.x.shape[1], kRowsAtOnce),
                      p.x.shape[0]};
   KernelsOf(exec).Launch<KernelId::kGemm>(grid, out, exec.stream);
@@ -40,21 +47,8 @@ void LaunchGemm(const GemmOp::Params& p, const Exec& exec) {
 }
 
 void LaunchGemmT(const GemmTOp::Params& p, const Exec& exec) {
-  GemmTParams out = {};
-  out.x = p.x.data;
-  out.w = p.w.data;
-  out.y = p.y.Ptr<float>();
-  out.x_batch = p.x.stride[0];
-  out.x_stride = p.x.stride[1];
-  out.w_batch = p.w.stride[0];
-  out.w_stride = p.w.stride[1];
-  out.y_batch = p.y.stride[0];
-  out.y_stride = p.y.stride[1];
-  out.m = static_cast<int32_t>(p.x.shape[1]);
-  out.n = static_cast<int32_t>(p.w.shape[1]);
+  auto out = OperandsOf<GemmTParams>(p.x, p.w, p.y);
   out.k = static_cast<int32_t>(p.y.shape[2]);
-  out.x_type = ElementOf(p.x.dtype);
-  out.w_type = ElementOf(p.w.dtype);
   const Grid grid = {CeilDiv(p.y.shape[2], kLanes) * p.x.shape[1], p.x.shape[0]};
   KernelsOf(exec).Launch<KernelId::kGemmT>(grid, out, exec.stream);
 }
