@@ -43,7 +43,6 @@ BUGS = [
     ("first row of a chunk in the chunk before", "attention", "row >= LoadGlobal(&chunks[s + 1].query_start)",
      "row > LoadGlobal(&chunks[s + 1].query_start)"),
     ("list read to its end", "attention", ": ListLength(list, p.most)", ": p.most"),
-    ("mha: tiles begin at the first key", "attention", "static_cast<int>(p.key_begin % kTileKeys)", "0"),
     ("mha: keys of a chunk begin at 0", "attention", "p.q_begin + t + 1 - p.key_begin", "p.q_begin + t + 1"),
     ("merge: lse changes too early", "attention", "SyncThreads();  // before lse changes", ""),
     ("merge: NaN of an empty half", "attention", "weight_b = has_b ? Exp(Sub(b, max)) : 0.0f", "weight_b = Exp(Sub(b, max))"),
