@@ -47,11 +47,11 @@ BUGS = [
     ("merge: lse changes too early", "attention", "SyncThreads();  // before lse changes", ""),
     ("merge: NaN of an empty half", "attention", "weight_b = has_b ? Exp(Sub(b, max)) : 0.0f", "weight_b = Exp(Sub(b, max))"),
 
-    ("append: padding is written", "cache", "  if (slot < 0) return;\n  for (int i = Thread()", "  for (int i = Thread()"),
+    ("append: rows of the first token", "cache", "p.first + t * p.first_stride", "p.first"),
     ("append: second part begins late", "cache", "p.second + t * p.second_stride + i - p.a", "p.second + t * p.second_stride + i"),
     ("fused append: no barrier of the warp", "cache", "SyncWarp();\n  const int64_t slot", "const int64_t slot"),
     ("fused append: last head not rotated", "cache", "(p.h + 1) * half", "p.h * half"),
-    ("fused append: padding is written", "cache", "  if (slot < 0) return;\n  const int width", "  const int width"),
+    ("fused append: eps left out", "cache", "InverseRms(latent, p.c, p.eps)", "InverseRms(latent, p.c, 0)"),
     ("gather: row of the page from the first key", "cache", "page * p.page_tokens + key % p.page_tokens",
      "page * p.page_tokens + i / p.width % p.page_tokens"),
     ("copy: every layer from the first", "cache", "p.layers[layer] + p.from", "p.layers[0] + p.from"),

@@ -7,11 +7,10 @@
 
 namespace latte::cuda {
 
-// Grid: t. A negative slot is padding, which is not written.
+// Grid: t.
 LATTE_DEVICE void Append(const AppendParams& p) {
   const int64_t t = BlockX();
   const int64_t slot = LoadGlobal(p.slots + t);
-  if (slot < 0) return;
   for (int i = Thread(); i < p.width; i += kPointThreads) {
     const float* const from =
         i < p.a ? p.first + t * p.first_stride + i : p.second + t * p.second_stride + i - p.a;
@@ -39,7 +38,6 @@ LATTE_DEVICE void NormRopeAppend(const NormRopeAppendParams& p) {
   if (p.cache == nullptr) return;
   SyncWarp();
   const int64_t slot = LoadGlobal(p.slots + t);
-  if (slot < 0) return;
   const int width = p.c + p.r;
   for (int i = Lane(); i < width; i += kWarp)
     StoreElement(p.cache, p.cache_type, slot * width + i, LoadGlobal(latent + i));
