@@ -10,6 +10,7 @@
 #include "src/base/json_out.h"
 #include "src/base/limits/cpu_time.h"
 #include "src/text/tokenizer.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/tiny_tokenizer.h"
 
 namespace latte::long_text_test {
@@ -18,7 +19,7 @@ namespace {
 using Ids = std::vector<int32_t>;
 
 constexpr size_t kBytes = 200'000;
-constexpr double kSeconds = 10;  // leaves room for sanitizers
+constexpr double kSeconds = testing_support::kUnderTsan ? 60 : 10;  // leaves room for sanitizers
 constexpr EncodeOptions kParse{.parse_special = true};
 
 Tokenizer Load(const JsonOut& file) { return Tokenizer::FromJson(Dump(file)).value(); }
