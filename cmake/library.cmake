@@ -2,14 +2,24 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(LATTE_EXPORTS ${CMAKE_CURRENT_LIST_DIR}/latte.map)
+# Before 1.0 a minor version may change the C++ interface: programs and libraries of two minor versions do not meet.
+set(LATTE_CPP_VERSION v${PROJECT_VERSION_MAJOR}_${PROJECT_VERSION_MINOR})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(LATTE_SOVERSION 0.${PROJECT_VERSION_MINOR})
+  set(LATTE_COMPATIBILITY SameMinorVersion)
+else()
+  set(LATTE_SOVERSION ${PROJECT_VERSION_MAJOR})
+  set(LATTE_COMPATIBILITY ${LATTE_COMPATIBILITY})
+endif()
+set(LATTE_EXPORTS ${CMAKE_BINARY_DIR}/latte.map)
+configure_file(cmake/latte.map.in ${LATTE_EXPORTS} @ONLY)
 # Objects instead of archives for the folders with public functions, because no code inside calls those.
 add_library(latte_shared SHARED
   $<TARGET_OBJECTS:latte_base> $<TARGET_OBJECTS:latte_engine> $<TARGET_OBJECTS:latte_capi>)
 add_library(latte::latte ALIAS latte_shared)
 set_target_properties(latte_shared PROPERTIES
   OUTPUT_NAME latte EXPORT_NAME latte LINKER_LANGUAGE CXX LINK_DEPENDS ${LATTE_EXPORTS}
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  VERSION ${PROJECT_VERSION} SOVERSION ${LATTE_SOVERSION}
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 target_compile_features(latte_shared INTERFACE cxx_std_20)
 target_include_directories(latte_shared INTERFACE
@@ -28,7 +38,7 @@ set(LATTE_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/latte)
 install(EXPORT latte NAMESPACE latte:: FILE latteTargets.cmake DESTINATION ${LATTE_PACKAGE_DIR})
 configure_package_config_file(cmake/latteConfig.cmake.in ${CMAKE_BINARY_DIR}/latteConfig.cmake
   INSTALL_DESTINATION ${LATTE_PACKAGE_DIR})
-write_basic_package_version_file(${CMAKE_BINARY_DIR}/latteConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/latteConfigVersion.cmake COMPATIBILITY ${LATTE_COMPATIBILITY})
 install(FILES ${CMAKE_BINARY_DIR}/latteConfig.cmake ${CMAKE_BINARY_DIR}/latteConfigVersion.cmake
   DESTINATION ${LATTE_PACKAGE_DIR})
 

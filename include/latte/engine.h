@@ -15,6 +15,7 @@
 #include "latte/status.h"
 
 namespace latte {
+inline namespace v0_2 {
 
 // Counters since creation, and the state after the last step.
 struct EngineStats {
@@ -114,4 +115,5 @@ class Engine {
   virtual const EngineOptions& options() const = 0;
 };
 
+}  // namespace v0_2
 }  // namespace latte

@@ -9,6 +9,7 @@
 #include <string_view>
 
 namespace latte {
+inline namespace v0_2 {
 
 // The field has no flag, or no key in JSON requests.
 inline constexpr std::string_view kNoName = "-";
@@ -61,4 +62,5 @@ struct CArray {
 template <class T>
 CArray(const T*&, size_t&, std::string_view, std::string_view) -> CArray<T>;
 
+}  // namespace v0_2
 }  // namespace latte

@@ -8,6 +8,7 @@
 #include "latte/status.h"
 
 namespace latte {
+inline namespace v0_2 {
 
 // Defaults suit one machine.
 struct EngineOptions {
@@ -228,4 +229,5 @@ void EngineOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.expert_exchange; });
 }
 
+}  // namespace v0_2
 }  // namespace latte

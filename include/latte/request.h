@@ -12,6 +12,7 @@
 #include "latte/status.h"
 
 namespace latte {
+inline namespace v0_2 {
 
 // How the next token is sampled. Order: logit_bias, penalties, temperature, min_p, top_k, top_p.
 struct SamplingParams {
@@ -323,4 +324,5 @@ struct TokenEvent {
   Error error;                                 // meaningful with kError
 };
 
+}  // namespace v0_2
 }  // namespace latte

@@ -12,6 +12,7 @@
 #include <tl/expected.hpp>
 
 namespace latte {
+inline namespace v0_2 {
 
 enum class Code {
   kOk,               // HTTP 200, exit 0; never carried by an Error
@@ -57,6 +58,7 @@ inline tl::unexpected<Error> Exhausted(std::string m) {
 }
 inline tl::unexpected<Error> Internal(std::string m) { return Fail(Code::kInternal, std::move(m)); }
 
+}  // namespace v0_2
 }  // namespace latte
 
 #define LATTE_CONCAT_INNER(a, b) a##b

@@ -45,6 +45,8 @@ std::string WithoutMiddle(std::string text) {
 
 }  // namespace
 
+inline namespace v0_2 {
+
 std::string_view CodeName(Code code) { return RowOf(code).name; }
 int HttpStatus(Code code) { return RowOf(code).http; }
 int ExitCode(Code code) { return RowOf(code).exit; }
@@ -57,4 +59,5 @@ tl::unexpected<Error> Fail(Code code, std::string message) {
   return tl::unexpected<Error>(Error{code, WithoutMiddle(std::move(message))});
 }
 
+}  // namespace v0_2
 }  // namespace latte

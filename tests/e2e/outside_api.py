@@ -78,6 +78,8 @@ class Header:
         for head, body, tail in statements(text):
             if match := re.fullmatch(r"namespace (\w+)", head):
                 self.scope(body, match[1] + "::")
+            elif re.fullmatch(r"inline namespace \w+", head):
+                self.scope(body, space)  # its name carries the version, and users never write it
             elif match := re.match(r"(?:typedef )?enum (?:class )?(\w+)", head):
                 self.enumeration(space + match[1], "class" in head, body)
             elif match := re.fullmatch(r"(?:typedef )?(?:struct|class) (\w+)", head):

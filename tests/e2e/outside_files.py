@@ -210,7 +210,7 @@ def installed(outside):
     install(outside.build, prefix)
     library = next(prefix.rglob("liblatte.so")).parent
     out = {f"installed {path.relative_to(prefix)}".replace(f" {library.relative_to(prefix)}/", " LIB/")
-           for path in prefix.rglob("*") if not path.is_dir() and not re.search(r"\.so\.\d+\.|Targets-", path.name)}
+           for path in prefix.rglob("*") if not path.is_dir() and not re.search(r"\.so\.\d+\.\d+\.|Targets-", path.name)}
     out |= {f"cmake target {name}" for name in
             re.findall(r"add_library\((\S+)", (library / "cmake/latte/latteTargets.cmake").read_text())}
     package = (library / "pkgconfig/latte.pc").read_text()

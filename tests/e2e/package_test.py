@@ -108,19 +108,34 @@ class Package(unittest.TestCase):
         self.assertIn("need tl-expected", run(CMAKE, "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
                                               NO_EXPECTED, cwd=self.dir))
 
-    def test_a_version_newer_than_this_is_not_found(self):
-        source = self.dir / "refused"
-        source.mkdir()
-        (source / "CMakeLists.txt").write_text(
-            "cmake_minimum_required(VERSION 3.16)\nproject(refused LANGUAGES NONE)\nfind_package(latte 99 QUIET)\n"
-            "if(latte_FOUND OR NOT latte_CONSIDERED_VERSIONS)\n  message(FATAL_ERROR \"version 99 found\")\nendif()\n")
-        run(CMAKE, "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}", cwd=self.dir)
+    def test_another_minor_version_is_not_found(self):
+        major, minor, _ = map(int, (ROOT / "VERSION").read_text().strip().split("."))
+        for wanted in ("99", f"{major}.{minor + 1}", f"{major}.{minor - 1}"):
+            source = self.dir / f"refused_{wanted}"
+            source.mkdir()
+            (source / "CMakeLists.txt").write_text(
+                f"cmake_minimum_required(VERSION 3.16)\nproject(refused LANGUAGES NONE)\nfind_package(latte {wanted} QUIET)\n"
+                f"if(latte_FOUND OR NOT latte_CONSIDERED_VERSIONS)\n  message(FATAL_ERROR \"{wanted} found\")\nendif()\n")
+            run(CMAKE, "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}", cwd=self.dir)
 
     def test_versions_agree(self):
         version = (ROOT / "VERSION").read_text().strip()
         self.assertEqual(self.pkg_config("--modversion"), [version])
         self.assertTrue((self.lib / f"liblatte.so.{version}").exists())
-        self.assertTrue((self.lib / f"liblatte.so.{version.split('.')[0]}").is_symlink())
+        minor = ".".join(version.split(".")[:2])
+        self.assertTrue((self.lib / f"liblatte.so.{minor}").is_symlink())
+        self.assertIn(f"[liblatte.so.{minor}]", run("readelf", "-d", self.lib / "liblatte.so", cwd=self.dir))
+        for example in ("hello_engine", "hello_c"):
+            self.assertIn(f"find_package(latte {minor} ", (ROOT / "examples" / example / "CMakeLists.txt").read_text())
+
+    def test_the_namespace_carries_the_version(self):
+        major, minor, _ = (ROOT / "VERSION").read_text().strip().split(".")
+        for header in self.headers:
+            if header.name != "latte.h":
+                self.assertEqual(re.findall(r"^inline namespace (\w+) \{$", header.read_text(), re.M), [f"v{major}_{minor}"], header)
+        listed = run("nm", "-DC", "--defined-only", self.lib / "liblatte.so", cwd=self.dir)
+        self.assertIn(f" latte::v{major}_{minor}::Engine::Create(", listed)
+        self.assertIn(f" latte::v{major}_{minor}::CodeName(", listed)
 
     def test_every_header_compiles_alone(self):
         self.assertEqual([path.name for path in self.headers], sorted(os.listdir(ROOT / "include/latte")))
@@ -146,7 +161,7 @@ class Package(unittest.TestCase):
     def test_the_library_shows_nothing_but_its_interface(self):
         listed = run("nm", "-DC", "--defined-only", self.lib / "liblatte.so", cwd=self.dir)
         shown = [line.split(" ", 2)[2].split("@")[0] for line in listed.splitlines()]
-        other = [name for name in shown if not re.match(r"latte::[A-Z]|latte_[a-z]|LATTE_0$", name) or "Impl" in name]
+        other = [name for name in shown if not re.match(r"latte::v\d+_\d+::[A-Z]|latte_[a-z]|LATTE_0$", name) or "Impl" in name]
         self.assertEqual(other, [])
         declared = re.findall(r"^\w[\w *]*?\b(latte_\w+)\(", (self.prefix / "include/latte/latte.h").read_text(), re.M)
         self.assertGreater(len(declared), 10)

@@ -80,6 +80,8 @@ Status Request::Validate() const {
   return CheckFields(*this, '_');
 }
 
+inline namespace v0_2 {
+
 std::string_view Name(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:
@@ -94,4 +96,5 @@ std::string_view Name(FinishReason reason) {
   return "unknown";
 }
 
+}  // namespace v0_2
 }  // namespace latte
