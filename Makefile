@@ -20,7 +20,7 @@ XGRAMMAR := build/xgrammar
 # 0: `make build` does not fetch xgrammar
 GRAMMAR ?= 1
 
-.PHONY: help setup tests build compile grammar run test page-test acceptance acceptance-short bench cuda fuzz soak sanitize sanitize-dev sanitize-tsan lint fmt install clean
+.PHONY: help setup tests build compile packaging wheel tarball deb package-test grammar run test page-test acceptance acceptance-short bench cuda fuzz soak sanitize sanitize-dev sanitize-tsan lint fmt install clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -68,6 +68,24 @@ test: tests  ## build and run every test that needs no GPU; only packages and xg
 page-test: tests  ## the web page of latte serve in Chromium, which it installs (130 MB)
 	$(INSTALL) browser
 	ctest --preset release -R e2e_page_test
+
+# What packages and their tests need of the system; xgrammar is part of every package.
+packaging:
+	$(INSTALL) build grammar package
+	tools/get_xgrammar.sh $(XGRAMMAR)
+
+wheel: packaging  ## dist/latte_mla-*.whl for pip: program, library, Python package, tiny (PyPI for its tools)
+	packaging/make_wheel.py dist
+
+tarball: wheel  ## dist/latte-*.tar.gz, to be unpacked anywhere, with SHA256SUMS and the list of its parts
+	packaging/make_tarball.py dist
+
+deb: packaging  ## dist/deb/*.deb for this Debian or Ubuntu: latte, liblatte0.x, liblatte-dev
+	packaging/make_debs.sh dist/deb
+	lintian --fail-on error dist/deb/*.deb
+
+package-test: tarball deb  ## install all packages in clean roots of Debian 12 (mmdebstrap, as root) and use them there
+	packaging/try_packages.py build/roots --wheel dist/*.whl --debs dist/deb --tarball dist/*.tar.gz
 
 acceptance: grammar  ## official clients, suites and attacks against latte serve (PyPI; 15 minutes; results in build/acceptance)
 	$(INSTALL) acceptance

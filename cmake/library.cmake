@@ -11,11 +11,23 @@ else()
   set(LATTE_SOVERSION ${PROJECT_VERSION_MAJOR})
   set(LATTE_COMPATIBILITY ${LATTE_COMPATIBILITY})
 endif()
+# In a package, the program uses liblatte's copy of the engine. Its names have a version of their own: no other program may use them,
+# and the program needs the liblatte of its build.
+if(LATTE_SHARED_PROGRAM)
+  string(CONCAT LATTE_PRIVATE_EXPORTS "};\nLATTE_PRIVATE_${PROJECT_VERSION} {\n  global:\n    extern \"C++\" {\n"
+    "      latte::*;\n      *latte::Kernels*;\n      vtable?for?latte::*;\n      typeinfo?for?latte::*;\n"
+    "      typeinfo?name?for?latte::*;\n      guard?variable?for?latte::*;\n      non-virtual?thunk?to?latte::*;\n    };\n")
+endif()
 set(LATTE_EXPORTS ${CMAKE_BINARY_DIR}/latte.map)
 configure_file(cmake/latte.map.in ${LATTE_EXPORTS} @ONLY)
-# Objects instead of archives for the folders with public functions, because no code inside calls those.
-add_library(latte_shared SHARED
-  $<TARGET_OBJECTS:latte_base> $<TARGET_OBJECTS:latte_engine> $<TARGET_OBJECTS:latte_capi>)
+# Objects instead of archives for the folders with public functions, because no code inside calls those; and for all folders if
+# the program calls them here.
+set(folders latte_base latte_engine latte_capi)
+if(LATTE_SHARED_PROGRAM)
+  latte_folders_below(folders latte_capi)
+endif()
+list(TRANSFORM folders REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
+add_library(latte_shared SHARED ${folders})
 add_library(latte::latte ALIAS latte_shared)
 set_target_properties(latte_shared PROPERTIES
   OUTPUT_NAME latte EXPORT_NAME latte LINKER_LANGUAGE CXX LINK_DEPENDS ${LATTE_EXPORTS}
@@ -29,10 +41,16 @@ target_link_libraries(latte_shared
   PUBLIC $<BUILD_INTERFACE:tl::expected> $<INSTALL_INTERFACE:$<TARGET_NAME_IF_EXISTS:tl::expected>>
   PRIVATE latte_flags latte_engine)
 target_link_options(latte_shared PRIVATE -Wl,--version-script=${LATTE_EXPORTS})
+if(LATTE_SHARED_PROGRAM)
+  target_link_options(latte_shared PRIVATE -Wl,-Bsymbolic-functions)
+endif()
 
-install(TARGETS latte_shared EXPORT latte LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# Packages separate the files of a running program and the files for compilers.
+install(TARGETS latte_shared EXPORT latte
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(DIRECTORY include/latte DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(FILES LICENSE NOTICE THIRD_PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE NOTICE THIRD_PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT licences)
 
 set(LATTE_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/latte)
 install(EXPORT latte NAMESPACE latte:: FILE latteTargets.cmake DESTINATION ${LATTE_PACKAGE_DIR})
@@ -47,3 +65,4 @@ file(RELATIVE_PATH LATTE_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig 
 string(REGEX REPLACE "/$" "" LATTE_PC_TO_PREFIX "${LATTE_PC_TO_PREFIX}")
 configure_file(cmake/latte.pc.in ${CMAKE_BINARY_DIR}/latte.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/latte.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+unset(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME)

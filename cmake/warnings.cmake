@@ -5,6 +5,8 @@ target_include_directories(latte_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT
 target_compile_options(latte_flags INTERFACE
   -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual -Wno-missing-field-initializers
   -fstack-protector-strong -fno-math-errno
+  # Messages name files without the folder of this clone, so that two clones build the same bytes.
+  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
   # A contracted multiply-add rounds once where two operations round twice; kernels say which one they mean.
   -ffp-contract=off)
 # In a batch, every file is one that is included, so that GCC warns of types of anonymous namespaces as if they were in headers.

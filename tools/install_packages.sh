@@ -1,5 +1,5 @@
 #!/bin/sh
-# install_packages.sh PURPOSE…: installs what tools/packages.txt lists for these purposes (build, grammar, mpi, test, browser, acceptance, lint, fuzz) and the
+# install_packages.sh PURPOSE…: installs what tools/packages.txt lists for these purposes (build, grammar, package, mpi, test, browser, acceptance, lint, fuzz) and the
 # machine lacks. Does nothing, fast, when all of it is there. Without apt-get it names the packages, and fails only if a
 # tool of the build is missing: CMake names libraries.
 set -eu

@@ -75,7 +75,7 @@ def recorded_sizes():
 
 
 def broken_sizes(before, now):
-    """What a program that was compiled before would not survive."""
+    """Structs that are too small, too large or gone for a program that was compiled before."""
     for name, (size, grows) in before.items():
         if name not in now:
             yield f"{name}: is gone"
