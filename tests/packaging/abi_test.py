@@ -4,7 +4,7 @@
 Usage: abi_test.py C_COMPILER [TEST…]
        abi_test.py --record C_COMPILER   at a release: writes abi/latte.abi and abi/structs.txt
 
-A library with an empty body for every function of latte.h stands for liblatte: it has the types of the interface and nothing else. That
+A library with an empty body for every function of the C headers stands for liblatte: it has the types of the interface and nothing else. That
 liblatte exports these functions is tested in tests/e2e/package_test.py. The comparison needs Debian's abigail-tools.
 """
 import pathlib
@@ -17,6 +17,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADER = ROOT / "include/latte/latte.h"
+OTHERS = sorted(set(ROOT.glob("include/latte/latte*.h")) - {HEADER})
 RECORD = pathlib.Path(__file__).parent / "abi"
 # A member at the end of a struct is no break: its `size` says whether a program has it.
 GROWTH = "[suppress_type]\n  type_kind = struct\n  has_size_change = yes\n  has_data_member_inserted_at = end\n"
@@ -37,14 +38,22 @@ def plain(header):
     return re.sub(r"^#.*$", "", text, flags=re.M)
 
 
-def library(folder, header):
-    """A shared library with the functions of a header's text, with the types in its debug information."""
+def lay_out(folder, header):
+    """Puts the C headers into a folder, latte.h with the text `header`. Their texts, and the lines that include them."""
     (folder / "latte").mkdir(exist_ok=True)
-    (folder / "latte/latte.h").write_text(header)
-    functions = re.findall(r"^[\w][\w \*]*?\blatte_\w+\([^;{]*\);", plain(header), re.M)
+    texts = {HEADER.name: header} | {path.name: path.read_text() for path in OTHERS}
+    for name, text in texts.items():
+        (folder / "latte" / name).write_text(text)
+    return "\n".join(map(plain, texts.values())), "".join(f'#include "latte/{name}"\n' for name in texts)
+
+
+def library(folder, header):
+    """A shared library with the functions of the headers, with the types in its debug information."""
+    text, includes = lay_out(folder, header)
+    functions = re.findall(r"^[\w][\w \*]*?\blatte_\w+\([^;{]*\);", text, re.M)
     bodies = [f"{text[:-1]} {{ __builtin_trap(); }}" for text in functions if not text.startswith("typedef")]
     source, out = folder / "interface.c", folder / "liblatte.so"
-    source.write_text('#include "latte/latte.h"\n' + "\n".join(bodies) + "\n")
+    source.write_text(includes + "\n".join(bodies) + "\n")
     run(CC, "-std=c11", "-g", "-O0", "-w", "-fPIC", "-shared", "-I.", source.name, "-o", out, cwd=folder)
     return out
 
@@ -58,12 +67,11 @@ def described(folder, header):
 
 def sizes(folder, header):
     """{struct: (bytes, 1 if it has a member `size` and may grow)}"""
-    (folder / "latte").mkdir(exist_ok=True)
-    (folder / "latte/latte.h").write_text(header)
-    bodies = re.findall(r"^typedef struct (latte_\w+) \{(.*?)^\}", plain(header), re.S | re.M)
+    text, includes = lay_out(folder, header)
+    bodies = re.findall(r"^typedef struct (latte_\w+) \{(.*?)^\}", text, re.S | re.M)
     prints = "".join(f'printf("{name} %zu {int(bool(re.search(r"size_t size;", body)))}\\n", sizeof({name}));\n' for name, body in bodies)
     source, program = folder / "sizes.c", folder / "sizes"
-    source.write_text(f'#include <stdio.h>\n#include "latte/latte.h"\nint main(void) {{\n{prints}return 0;\n}}\n')
+    source.write_text(f"#include <stdio.h>\n{includes}int main(void) {{\n{prints}return 0;\n}}\n")
     run(CC, "-std=c11", f"-I{folder}", source, "-o", program)
     lines = [line.split() for line in run(program).splitlines()]
     return {name: (int(size), int(grows)) for name, size, grows in lines}
