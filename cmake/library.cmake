@@ -9,7 +9,7 @@ if(PROJECT_VERSION_MAJOR EQUAL 0)
   set(LATTE_COMPATIBILITY SameMinorVersion)
 else()
   set(LATTE_SOVERSION ${PROJECT_VERSION_MAJOR})
-  set(LATTE_COMPATIBILITY ${LATTE_COMPATIBILITY})
+  set(LATTE_COMPATIBILITY SameMajorVersion)
 endif()
 # In a package, the program uses liblatte's copy of the engine. Its names have a version of their own: no other program may use them,
 # and the program needs the liblatte of its build.
