@@ -85,7 +85,8 @@ deb: packaging  ## dist/deb/*.deb for this Debian or Ubuntu: latte, liblatte0.x,
 	lintian --fail-on error dist/deb/*.deb
 
 package-test: tarball deb  ## install all packages in clean roots of Debian 12 (mmdebstrap, as root) and use them there
-	packaging/try_packages.py build/roots --wheel dist/*.whl --debs dist/deb --tarball dist/*.tar.gz
+	packaging/try_packages.py build/roots --wheel dist/latte_mla-$$(cat VERSION)-*.whl --debs dist/deb \
+	  --tarball dist/latte-$$(cat VERSION)-*.tar.gz
 
 acceptance: grammar  ## official clients, suites and attacks against latte serve (PyPI; 15 minutes; results in build/acceptance)
 	$(INSTALL) acceptance

@@ -8,6 +8,7 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Every system has these, in a version that its other programs need too; they are never brought along.
@@ -69,6 +70,16 @@ def licence_of(library):
     alias = {"crypto": "openssl", "ssl": "openssl", "tinfo": "ncurses", "pcre2-8": "pcre2", "pcre2": "pcre2", "prometheus-cpp-core": "prometheus-cpp"}
     known = licences()
     return known.get(alias.get(name, name)) or known.get(f"lib{name}", "")
+
+
+def licensed(name, path):
+    """(package, version, SPDX expression, text) of a library that is brought along as `name`. Ends the program if there is no licence."""
+    package, version = package_of(path)
+    text, expression = licence_text(package), licence_of(path.name)
+    if not text or not expression:
+        sys.exit(f"{name}: expected a row in THIRD_PARTY.md for {path.name}, and its licence in /usr/share/doc/{package or 'PACKAGE'}/copyright: "
+                 "this needs Debian or its kin")
+    return package, version, expression, text
 
 
 def component(name, version, licence, kind="library", **more):

@@ -32,7 +32,8 @@ def bring_libraries(tree):
     texts.mkdir(parents=True)
     for name, path in libraries.items():
         shutil.copyfile(path, folder / name)
-        (texts / f"{bundled.package_of(path)[0]}.txt").write_bytes(bundled.licence_text(bundled.package_of(path)[0]))
+        package, _, _, text = bundled.licensed(name, path)
+        (texts / f"{package}.txt").write_bytes(text)
     places = {tree / "bin/latte": "$ORIGIN/../lib:$ORIGIN/../lib/bundled", ours: "$ORIGIN/bundled"}
     for file in [*places, *sorted(folder.iterdir())]:
         subprocess.run([patchelf, "--set-rpath", places.get(file, "$ORIGIN"), file], check=True)

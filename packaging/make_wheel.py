@@ -41,8 +41,10 @@ def repaired(raw, folder):
     """The files of the wheel that auditwheel makes of `raw`: {path: (bytes, program)}."""
     programs = tools()
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "SOURCE_DATE_EPOCH": str(wheel_backend.seconds())}
-    subprocess.run([programs / "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "-w", folder, raw], check=True, env=environment,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    done = subprocess.run([programs / "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "-w", folder, raw], env=environment,
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        sys.exit(f"auditwheel refuses {raw.name}:\n{done.stdout}")
     with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
         return {entry.filename: (archive.read(entry), bool(entry.external_attr >> 16 & 0o111)) for entry in archive.infolist()
                 if not entry.is_dir() and "/sboms/" not in entry.filename}
@@ -59,12 +61,9 @@ def with_licences(files):
     grafted = grafted_libraries(files)
     lines = []
     for name, path in grafted.items():
-        package, version = bundled.package_of(path)
-        text = bundled.licence_text(package)
-        if not text or not bundled.licence_of(path.name):
-            sys.exit(f"make_wheel.py: {name}: expected a licence in THIRD_PARTY.md and in /usr/share/doc/{package}/copyright")
+        package, version, expression, text = bundled.licensed(name, path)
         files[f"{info}/licenses/grafted/{package}.txt"] = (text, False)
-        lines.append(f"{name.split('/')[-1]}  {package} {version}  {bundled.licence_of(path.name)}")
+        lines.append(f"{name.split('/')[-1]}  {package} {version}  {expression}")
     if "XGrammar" in (part["name"] for part in bundled.compiled_in()):
         for name in ("LICENSE", "NOTICE"):
             files[f"{info}/licenses/xgrammar/{name}"] = ((bundled.XGRAMMAR / name).read_bytes(), False)
