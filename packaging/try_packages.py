@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 
 OLDER = "0.0.1-1"
 PROGRAM = "/packages/latte_*.deb /packages/liblatte0*.deb"
@@ -41,6 +42,11 @@ server.send_signal(signal.SIGTERM)
 assert server.wait(60) in (0, -15), server.returncode
 assert subprocess.run([LATTE, "no-such-command"], stderr=subprocess.DEVNULL).returncode == 2
 print("server:", text.strip()[:60], "| by schema:", answer.strip())
+"""
+PYTHON = """
+import latte_mla
+with latte_mla.LLM("tiny") as llm:
+    print(llm.generate("Once upon a time, a brave", latte_mla.SamplingParams(temperature=0, max_tokens=40)).text)
 """
 # A system of another family: OpenSSL's own folder of Debian is not there, the certificates are where Red Hat has them.
 TLS = """
@@ -144,6 +150,9 @@ def try_wheel(root, wheel):
     latte = "/opt/latte/bin/latte"
     from_install_to_word(root, f"/opt/latte/bin/pip install --quiet --no-index /packages/{wheel.name}", latte)
     use(root, latte, version)
+    with zipfile.ZipFile(wheel) as archive:
+        if "latte_mla/__init__.py" in archive.namelist():
+            check("duck" in root.run(f"/opt/latte/bin/python -c {shlex.quote(PYTHON)}"), "latte_mla in Python continues the story")
     check("/opt/latte/share/bash-completion/completions/latte" in root.run("find /opt/latte/share -type f"), "completions are installed")
     certificate(root.folder / "tls")
     print("  " + root.run(TLS.replace("LATTE", latte)).strip().splitlines()[-1])

@@ -62,6 +62,20 @@ def get_xgrammar():
     return done.returncode == 0
 
 
+def functions(*command):
+    """The names of the functions that nm lists, without those that every file may have a copy of."""
+    listed = subprocess.run(["nm", "--defined-only", *map(str, command)], check=True, capture_output=True, text=True).stdout
+    return {line.split()[2].split("@")[0] for line in listed.splitlines() if " T " in line}
+
+
+def check_one_engine(program, library):
+    """Ends the build if the program has functions that it should use of liblatte: a second copy of the engine."""
+    twice = functions(program) & functions("-D", library)
+    if twice:
+        raise SystemExit(f"{program}: expected the functions of {library} only there, found {len(twice)} in both, such as {min(twice)}; "
+                         "cmake/library.cmake lists what liblatte exports to the program")
+
+
 def compile_tree():
     """The folder of an installed Latte, which is compiled in build/package."""
     given = os.environ.get("LATTE_TREE")
@@ -75,6 +89,7 @@ def compile_tree():
     layout = ["-DCMAKE_INSTALL_PREFIX=/usr/local", "-DCMAKE_INSTALL_LIBDIR=lib", "-DCMAKE_SKIP_INSTALL_RPATH=OFF", "-DLATTE_DEBIAN=OFF"]
     for command in (["cmake", "--preset", "package", *layout, *more], ["cmake", "--build", "--preset", "package"]):
         subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
+    check_one_engine(build / "latte", build / "liblatte.so")
     shutil.rmtree(tree, ignore_errors=True)
     subprocess.run(["cmake", "--install", build, "--prefix", tree, "--strip"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return tree

@@ -121,6 +121,18 @@ class Wheel(unittest.TestCase):
             names = {name.partition("/")[2] for name in archive.getnames()}
         self.assertEqual(names, {"PKG-INFO", *needed})
 
+    def test_a_second_copy_of_the_engine_is_noticed(self):
+        for name, text in (("library", "int engine(void) { return 1; }"), ("good", "int engine(void); int main(void) { return engine(); }"),
+                           ("bad", "int engine(void) { return 2; } int main(void) { return engine(); }")):
+            (self.folder / f"{name}.c").write_text(text)
+        library = self.folder / "libengine.so"
+        subprocess.run(["cc", "-shared", "-fPIC", self.folder / "library.c", "-o", library], check=True)
+        for name in ("good", "bad"):
+            subprocess.run(["cc", self.folder / f"{name}.c", library, "-o", self.folder / name], check=True)
+        wheel_backend.check_one_engine(self.folder / "good", library)
+        with self.assertRaisesRegex(SystemExit, "found 1 in both, such as engine"):
+            wheel_backend.check_one_engine(self.folder / "bad", library)
+
     def test_needs_cmake_only_where_the_system_has_none(self):
         del os.environ["LATTE_TREE"]
         self.addCleanup(os.environ.__setitem__, "PATH", os.environ["PATH"])
