@@ -199,12 +199,16 @@ class Certificates(ProxyCase):
         """Its own folder is empty, and the file of other systems is found; without it, the pull says so."""
         hub, proxy = self.world(tls=True)
         own = subprocess.run(["openssl", "version", "-d"], check=True, capture_output=True, text=True).stdout.split('"')[1]
-        hide = f'mount -t tmpfs none {own} && mount -t tmpfs none /etc/ssl && mkdir /etc/ssl/certs && '
-        for place, texts in (("/etc/ssl/certs/ca-certificates.crt", []), ("/etc/ssl/ca-bundle.pem", []), ("/etc/ssl/elsewhere", ["no certificates of "
-                             "authorities in", "install ca-certificates, or name a PEM file with SSL_CERT_FILE"])):
+        # A copy of /etc that only this process sees, so that it may have folders of Red Hat.
+        hide = (f'mount -t tmpfs none {own} && mkdir {own}/upper {own}/work && '
+                f'mount -t overlay none -o lowerdir=/etc,upperdir={own}/upper,workdir={own}/work /etc && rm -rf /etc/ssl && ')
+        places = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+                  "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem"]
+        for place, texts in (*((place, []) for place in places), ("/etc/ssl/elsewhere", ["no certificates of authorities in",
+                             "install ca-certificates, or name a PEM file with SSL_CERT_FILE"])):
             with self.subTest(place):
                 self.setUp()
-                copy = hide + f'cp "$CERTIFICATE" {place} && exec "{pull_test.LATTE}" pull org/model'
+                copy = hide + f'mkdir -p {pathlib.Path(place).parent} && cp "$CERTIFICATE" {place} && exec "{pull_test.LATTE}" pull org/model'
                 done = subprocess.run(["unshare", "-m", "sh", "-c", copy], text=True, capture_output=True, timeout=60, env=self.environment(
                     hub, NO_PROXY="", https_proxy=proxy.url, CERTIFICATE=self.certificate, SSL_CERT_FILE="", SSL_CERT_DIR="", CURL_CA_BUNDLE=""))
                 if "unshare:" in done.stderr or "mount:" in done.stderr:
