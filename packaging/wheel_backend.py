@@ -56,7 +56,9 @@ def get_xgrammar():
     """Whether xgrammar is there; fetched if PyPI is. Without it the program cannot answer by JSON schema."""
     if (ROOT / "build/xgrammar/installed").exists():
         return True
-    done = subprocess.run([ROOT / "tools/get_xgrammar.sh", ROOT / "build/xgrammar"], stdout=sys.stderr)
+    # pip hides the system's packages from a backend by this variable; the script asks the system's pip for the index.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([ROOT / "tools/get_xgrammar.sh", ROOT / "build/xgrammar"], stdout=sys.stderr, env=environment)
     if done.returncode != 0:
         say("xgrammar is not there: this build answers without JSON schemas and grammars")
     return done.returncode == 0
@@ -88,7 +90,8 @@ def compile_tree():
     say("compiling, for about 25 minutes of one processor")
     layout = ["-DCMAKE_INSTALL_PREFIX=/usr/local", "-DCMAKE_INSTALL_LIBDIR=lib", "-DCMAKE_SKIP_INSTALL_RPATH=OFF", "-DLATTE_DEBIAN=OFF"]
     for command in (["cmake", "--preset", "package", *layout, *more], ["cmake", "--build", "--preset", "package"]):
-        subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
+        if subprocess.run(command, cwd=ROOT, stdout=sys.stderr).returncode != 0:
+            raise SystemExit(f"latte: {shlex.join(command[:3])} failed; docs/install.md lists what a build needs of the system")
     check_one_engine(build / "latte", build / "liblatte.so")
     shutil.rmtree(tree, ignore_errors=True)
     subprocess.run(["cmake", "--install", build, "--prefix", tree, "--strip"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
@@ -103,6 +106,10 @@ def metadata():
              "Classifier: Programming Language :: Python :: 3", "Description-Content-Type: text/markdown", "",
              (ROOT / "packaging/wheel_readme.md").read_text()]
     return "\n".join(lines)
+
+
+def wheel_text():
+    return f"Wheel-Version: 1.0\nGenerator: latte {VERSION}\nRoot-Is-Purelib: false\nTag: {TAG}\n"
 
 
 def tree_files(tree):
@@ -134,7 +141,7 @@ def contents(tree):
     for name in ("LICENSE", "NOTICE", "THIRD_PARTY.md"):
         out[f"{info}/licenses/{name}"] = ((ROOT / name).read_bytes(), False)
     out[f"{info}/METADATA"] = (metadata().encode(), False)
-    out[f"{info}/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: latte {VERSION}\nRoot-Is-Purelib: false\nTag: {TAG}\n".encode(), False)
+    out[f"{info}/WHEEL"] = (wheel_text().encode(), False)
     return out
 
 
@@ -168,6 +175,15 @@ def get_requires_for_build_wheel(config_settings=None):
 
 def get_requires_for_build_sdist(config_settings=None):
     return []
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """Without this, pip would compile to learn the name."""
+    folder = pathlib.Path(metadata_directory) / f"{NAME}-{VERSION}.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(metadata())
+    (folder / "WHEEL").write_text(wheel_text())
+    return folder.name
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

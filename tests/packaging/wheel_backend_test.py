@@ -78,6 +78,12 @@ class Wheel(unittest.TestCase):
                 expected = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
                 self.assertEqual((digest, size), (f"sha256={expected}", len(data)))
 
+    def test_pip_learns_the_name_without_a_build(self):
+        info = self.folder / wheel_backend.prepare_metadata_for_build_wheel(self.folder)
+        with zipfile.ZipFile(self.build()) as wheel:
+            for name in ("METADATA", "WHEEL"):
+                self.assertEqual((info / name).read_bytes(), wheel.read(f"{info.name}/{name}"))
+
     def test_two_builds_make_the_same_bytes(self):
         first = self.build("first").read_bytes()
         for path in self.tree.rglob("*"):
