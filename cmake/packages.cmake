@@ -21,6 +21,7 @@ if(LATTE_DEBIAN)
   endif()
   install(FILES ${CMAKE_BINARY_DIR}/deb/latte.service DESTINATION ${units} COMPONENT program)
   install(FILES ${DEB}/latte.toml DESTINATION /etc/latte COMPONENT program)
+  string(TIMESTAMP LATTE_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)  # SOURCE_DATE_EPOCH, where it is set
   foreach(pair program:latte library:${SODEB} development:liblatte-dev)
     string(REPLACE : ";" pair ${pair})
     list(GET pair 0 component)

@@ -5,6 +5,9 @@ set -eu
 mkdir -p "$1"
 out="$(cd "$1" && pwd)"
 cd "$(dirname "$0")/.."
+# The date of the change logs
+SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}"
+export SOURCE_DATE_EPOCH
 xgrammar=OFF
 [ -f build/xgrammar/installed ] && xgrammar=ON
 # shellcheck disable=SC2086
