@@ -39,7 +39,7 @@ target_include_directories(latte_shared INTERFACE
 # The C++ headers include tl/expected.hpp, the C header does not: an installed target does without.
 target_link_libraries(latte_shared
   PUBLIC $<BUILD_INTERFACE:tl::expected> $<INSTALL_INTERFACE:$<TARGET_NAME_IF_EXISTS:tl::expected>>
-  PRIVATE latte_flags latte_engine)
+  PRIVATE latte_flags latte_embed latte_engine)
 target_link_options(latte_shared PRIVATE -Wl,--version-script=${LATTE_EXPORTS})
 if(LATTE_SHARED_PROGRAM)
   target_link_options(latte_shared PRIVATE -Wl,-Bsymbolic-functions)

@@ -269,4 +269,7 @@ latte_code latte_engine_settled_options(latte_engine* engine, latte_engine_optio
 }
 #endif
 
+#include "latte/latte_ops.h"
+#include "latte/latte_service.h"
+
 #endif  // LATTE_LATTE_H_

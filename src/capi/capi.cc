@@ -1,9 +1,5 @@
 // The functions of latte.h: checks, conversions and a call of the C++ API each.
-#include <algorithm>
-#include <chrono>
-#include <exception>
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -12,6 +8,7 @@
 
 #include "src/capi/convert.h"
 #include "src/capi/event_batch.h"
+#include "src/capi/guarded.h"
 #include "src/capi/sized.h"
 
 #ifndef LATTE_VERSION
@@ -27,45 +24,6 @@ struct latte_engine {
 
 namespace latte::capi {
 namespace {
-
-// Cuts `text` to at most `bytes`, not within a code point.
-std::string_view Cut(std::string_view text, size_t bytes) {
-  if (text.size() <= bytes) return text;
-  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
-  return text.substr(0, bytes);
-}
-
-latte_code Tell(latte_error* error, latte_code code, std::string_view message) {
-  if (error == nullptr) return code;
-  const std::string_view kept = Cut(message, sizeof(error->message) - 1);
-  error->code = code;
-  std::fill(std::begin(error->message), std::end(error->message), '\0');
-  std::copy(kept.begin(), kept.end(), error->message);
-  return code;
-}
-
-// Runs `call`, which returns a Status, and tells its error, or what it threw.
-template <class Call>
-latte_code Guarded(latte_error* error, Call call) noexcept {
-  try {
-    if (error != nullptr && !CheckSize<latte_error>(error->size, "latte_error"))
-      return LATTE_INVALID_ARGUMENT;
-    const Status status = call();
-    return status ? Tell(error, LATTE_OK, "")
-                  : Tell(error, ToC(status.error().code), status.error().message);
-  } catch (const std::bad_alloc&) {
-    return Tell(error, LATTE_EXHAUSTED, "out of memory: an allocation failed");
-  } catch (const std::exception& thrown) {
-    return Tell(error, LATTE_INTERNAL, thrown.what());
-  } catch (...) {
-    return Tell(error, LATTE_INTERNAL, "something that is no std::exception was thrown");
-  }
-}
-
-Status NotNull(const void* pointer, std::string_view name) {
-  if (pointer != nullptr) return {};
-  return InvalidArgument(std::string(name) + ": expected an address, found NULL");
-}
 
 Status Create(const latte_engine_options* given, latte_engine** engine) {
   LATTE_RETURN_IF_ERROR(NotNull(engine, "engine"));
@@ -101,11 +59,8 @@ Status Submit(latte_engine* engine, const latte_request* given, latte_request_id
 Status WaitForWork(latte_engine* engine, int64_t timeout_ms, int32_t* has_work) {
   LATTE_RETURN_IF_ERROR(NotNull(engine, "engine"));
   LATTE_RETURN_IF_ERROR(NotNull(has_work, "has_work"));
-  if (timeout_ms < 0)
-    return InvalidArgument("timeout_ms: expected 0 or more, found " + std::to_string(timeout_ms));
-  constexpr std::chrono::milliseconds kDay = std::chrono::hours(24);
-  const auto wait = std::min(std::chrono::milliseconds(timeout_ms), kDay);
-  *has_work = engine->engine->WaitForWork(std::chrono::steady_clock::now() + wait) ? 1 : 0;
+  LATTE_ASSIGN_OR_RETURN(const auto deadline, Deadline(timeout_ms));
+  *has_work = engine->engine->WaitForWork(deadline) ? 1 : 0;
   return {};
 }
 

@@ -197,16 +197,18 @@ const EngineOptions& DefaultOptions() {
   return defaults;
 }
 
-latte_request DefaultRequest() {
-  static const Request request;
+latte_request ToC(const Request& request) {
+  static const Request texts;  // the struct points into it
   latte_request out = {};
   out.size = sizeof out;
   out.prompt = {nullptr, SIZE_MAX};
-  PutFields(request, &out);
+  PutFields(texts, &out);
   PutFields(request.sampling, &out);
   PutFields(request.stop, &out);
   return out;
 }
+
+latte_request DefaultRequest() { return ToC(Request()); }
 
 Result<EngineOptions> FromC(const latte_engine_options& from) {
   EngineOptions options;

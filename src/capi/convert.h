@@ -16,6 +16,8 @@ latte_stats ToC(const EngineStats& stats);
 
 const EngineOptions& DefaultOptions();
 latte_request DefaultRequest();
+// The request's numbers; its texts and lists are the defaults.
+latte_request ToC(const Request& request);
 
 // Copies all that `options` points to. Errors: kInvalidArgument for a flag that is neither 0 nor 1;
 // what else may be wrong is told by EngineOptions::Validate.

@@ -33,6 +33,16 @@ inline constexpr size_t kFirstBytes<latte_request> = offsetof(latte_request, ech
 template <>
 inline constexpr size_t kFirstBytes<latte_stats> = offsetof(latte_stats, forward_seconds) +
                                                    sizeof(latte_stats::forward_seconds);
+template <>
+inline constexpr size_t kFirstBytes<latte_service_options> = offsetof(latte_service_options,
+                                                                      context) +
+                                                             sizeof(latte_service_options::context);
+template <>
+inline constexpr size_t kFirstBytes<latte_mla_decode> = offsetof(latte_mla_decode, scale) +
+                                                        sizeof(latte_mla_decode::scale);
+template <>
+inline constexpr size_t kFirstBytes<latte_mla_prefill> = offsetof(latte_mla_prefill, scale) +
+                                                         sizeof(latte_mla_prefill::scale);
 
 // Errors: kInvalidArgument for a size that no version of T has. Such a struct is not touched.
 template <class T>

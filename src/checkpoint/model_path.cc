@@ -48,11 +48,13 @@ std::vector<fs::path> BundledPlaces(const std::string& name) {
   fs::path up = program;
   for (int level = 0; level < 5 && up.has_relative_path(); ++level, up = up.parent_path())
     places.push_back(up / "models" / name);
-  // For an installed library: <prefix>/lib or <prefix>/lib/<machine>.
+  // For an installed library, <prefix>/lib or <prefix>/lib/<machine>, and for build/<preset> of a
+  // repository, which another program may have loaded.
   up = LoadedFrom().parent_path();
   for (int level = 0; level < 2 && up.has_relative_path(); ++level) {
     up = up.parent_path();
     places.push_back(up / "share/latte/models" / name);
+    places.push_back(up / "models" / name);
   }
   return places;
 }

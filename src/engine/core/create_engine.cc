@@ -93,6 +93,8 @@ Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, Ran
                           .followers = ranks == nullptr ? nullptr : &ranks->followers()};
   const auto make = [&](const Settings& own) { return EngineCore::Create(parts, own, key); };
   CreatedEngine out;
+  out.model = loaded->model.get();
+  out.machine = &loaded->device.machine();
   for (std::string warning : {settings.rates_warning, loaded->model->drafts_left_out()})
     if (!warning.empty()) out.warnings.push_back(std::move(warning));
   if (in_groups) {

@@ -17,6 +17,9 @@ namespace latte {
 struct CreatedEngine {
   std::unique_ptr<Engine> engine;
   std::vector<std::string> warnings;  // for the user, of the settings and of the model
+  // They live as long as the engine.
+  const Model* model = nullptr;
+  const Machine* machine = nullptr;  // runs the model
 };
 
 // Told how far the loading of weights is, where it takes long. Each may be empty.
