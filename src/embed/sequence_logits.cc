@@ -1,6 +1,7 @@
 #include "src/embed/sequence_logits.h"
 
 #include <algorithm>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -32,7 +33,7 @@ Status ComputeLogits(const SequenceModel& of, std::span<const int32_t> tokens, i
                      std::span<float> out, const std::function<bool()>& stopped) {
   const ModelConfig& config = of.model->config();
   EngineOptions options = of.options;
-  options.draft_tokens = "0";
+  options.draft_tokens = std::string("0");  // a literal: a false warning of GCC 12 at -O3
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
                          ResolveOptionsForOne(options, config, *of.machine, std::ssize(tokens)));
   LATTE_ASSIGN_OR_RETURN(const auto sequence,
