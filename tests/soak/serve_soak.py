@@ -134,6 +134,13 @@ def processes(ancestor):
     return out
 
 
+def settled(ancestor, first):
+    """The processes, once none has more open files than in `first`, or after 20 seconds: a connection that a client has closed may be
+    open at the server for a moment."""
+    until(lambda: all(files <= first.get(number, (0, files))[1] for number, (_, files) in processes(ancestor).items()), 20)
+    return processes(ancestor)
+
+
 def leaks(server, counts):
     """Checks that a round leaves nothing."""
     if not until(lambda: server.metric("latte:cache_pages_used") == 0, 20):
@@ -159,7 +166,7 @@ def main():
             leaks(server, counts)
             rounds += 1
             if time.monotonic() - begin >= seconds / 4 * (len(quarters) + 1):
-                quarters.append(processes(server.process.pid))
+                quarters.append(settled(server.process.pid, quarters[0] if quarters else {}))
         preemptions = server.metric("vllm:num_preemptions_total")
         seconds = time.monotonic() - begin
         code = server.stop()
