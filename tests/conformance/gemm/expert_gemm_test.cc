@@ -162,6 +162,23 @@ void ExpectBitsOfGemm(Experts& experts) {
   }
 }
 
+// The same for the kernels of a GPU, where there is one.
+void ExpectBitsOfGemmOnGpu(Experts& experts) {
+  ForEachRow<ExpertGemmOp>([&](const Kernel<ExpertGemmOp>& row) {
+    const ExpertGemmOp::Params p = experts.Params();
+    if (row.isa.family != IsaFamily::kCuda || !row.supports(ExpertGemmOp::ShapeOf(p))) return;
+    experts.Poison();
+    for (const GemmProblem& problem : experts.Problems())
+      ForEachRow<GemmOp>([&](const Kernel<GemmOp>& gemm) {
+        if (gemm.isa == row.isa) RunPart(gemm, problem);
+      });
+    const std::vector<std::byte> want = experts.Bytes();
+    experts.Poison();
+    RunRow(row, p);
+    ASSERT_TRUE(experts.Bytes() == want);
+  });
+}
+
 TEST(ExpertGemm, RowsHaveTheBitsOfGemmAndNoOtherRowIsWritten) {
   std::mt19937 rng(31);
   size_t turn = 0;
@@ -178,6 +195,7 @@ TEST(ExpertGemm, RowsHaveTheBitsOfGemmAndNoOtherRowIsWritten) {
           Experts experts(x_type, w_type, gated ? std::optional(w_type) : std::nullopt, routing,
                           has_shared, rng);
           ExpectBitsOfGemm(experts);
+          ExpectBitsOfGemmOnGpu(experts);
           if (HasFatalFailure()) return;
         }
 }
