@@ -23,7 +23,7 @@ TESTS = {
     "cache": ["Hand.Append*:Hand.Gather*:Hand.APage*", "MovesConformance.Append:NormRopeAppend*"],
     "gemm": ["Hand.Linear*:Hand.EveryExpert*", "ExpertGemm*", "*F32*/v2_lite"],
     "indexer": ["IndexTopK.OfEqual*:IndexTopK.Lists*:IndexTopK.Both*:IndexTopK.NaN*:IndexTopK.Few*", "IndexTopK.Sorted*", "IndexTopK.Chunks*",
-                "IndexTopK.Random*:IndexTopK.Kernels*"],
+                "IndexTopK.Random*:IndexTopK.Kernels*", "IndexTopK.Exact*"],
     "moe": ["Hand.Route*:Hand.GroupBy*:Hand.Combine*", "MovesConformance.Combine"],
     "norm": ["Hand.RmsNorm:Hand.LayerNorm:AddRmsNorm*", "RmsNorm*"],
     "rows": ["Hand.SiluMul:Hand.Rope*:Hand.Rows*:Hand.Drafts*:Hand.AddAndGather:Hand.Cast*", "MovesConformance.*:SiluMul*"],
