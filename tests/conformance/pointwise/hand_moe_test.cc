@@ -1,5 +1,7 @@
 // Small cases computed by hand, for every kernel: routing and the sum of experts.
+#include <algorithm>
 #include <cmath>
+#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -88,6 +90,45 @@ TEST(Hand, RouteKeepsGroupsByMaxOrByTheSumOfTwo) {
     // If groups are equal, the lower one wins. A maximum that occurs twice counts twice.
     EXPECT_EQ(Route(row, {1, 1, 1, 1, 1, 1}, p).experts, (Ints{0, 1}));
     EXPECT_EQ(Route(row, {1, -9, 0.9f, 0.9f, 0, 0}, p).experts, (Ints{2, 3}));
+  });
+}
+
+// Random logits: the choice of the reference, and its weights within rounding of
+// exp and of sums over 96 experts.
+TEST(RouteConformance, ExpertsAreThoseOfTheReference) {
+  constexpr int64_t kTokens = 5, kExperts = 96, kChosen = 6;
+  // Of two sums of 96 terms with a few roundings more.
+  constexpr float kBound = 2 * (kExperts + 10) * 0x1p-24f;
+  std::mt19937 rng(5);
+  std::uniform_real_distribution<float> uniform(-3.0f, 3.0f);
+  Floats logits(kTokens * kExperts), bias(kExperts);
+  for (float& v : logits) v = uniform(rng);
+  for (float& v : bias) v = 0.1f * uniform(rng);
+  const auto route = [&](const Kernel<RouteOp>& row, RouteOp::Params p) {
+    Choice out{Ints(kTokens * kChosen, -1), Floats(kTokens * kChosen)};
+    p.logits = View(logits, {kTokens, kExperts});
+    p.bias = View(bias, {kExperts});
+    p.chosen = kChosen;
+    p.experts = out.experts;
+    p.weights = out.weights;
+    RunRow(row, p);
+    return out;
+  };
+  ForEachRow<RouteOp>([&](const Kernel<RouteOp>& row) {
+    for (const RouterScore score : {RouterScore::kSoftmax, RouterScore::kSigmoid})
+      for (const GroupScore of_group : {GroupScore::kMax, GroupScore::kTop2Sum})
+        for (const int64_t groups : {1, 8, 48}) {
+          const RouteOp::Params p = {.groups = groups,
+                                     .groups_kept = std::min<int64_t>(groups, 4),
+                                     .score = score,
+                                     .group_score = of_group,
+                                     .normalize = groups == 8,
+                                     .scale = 2.5f};
+          const Choice want = route(Kernels<RouteOp>().front(), p), found = route(row, p);
+          EXPECT_EQ(found.experts, want.experts) << groups << " groups";
+          for (size_t i = 0; i < want.weights.size(); ++i)
+            EXPECT_NEAR(found.weights[i], want.weights[i], kBound * want.weights[i]) << i;
+        }
   });
 }
 
