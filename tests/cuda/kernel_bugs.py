@@ -74,7 +74,7 @@ BUGS = [
     ("no ReLU", "indexer", "dot > 0 ? dot : 0.0f", "dot"),
     ("every equal score is listed", "indexer", "< p.most - above", "< keys"),
     ("equal scores of the tiles before forgotten", "indexer", "equal += BlockSum(equals, scratch);", ""),
-    ("bound above the K-th best", "indexer", "next, scratch) >= p.most", "next, scratch) > p.most"),
+    ("weights of the first token", "indexer", "p.weights + t * p.weights_stride + h", "p.weights + h"),
     ("one kept score too many", "indexer", "if (key >= p.kept_scores)", "if (key > p.kept_scores)"),
     ("few keys: no padding", "indexer", "i < keys ? i : -1", "i"),
     ("counts overwritten while others read", "indexer", "SyncThreads();\n  if (Lane() == 0) StoreShared(scratch",
