@@ -31,20 +31,7 @@ except KeyboardInterrupt:
 """
 
 
-class Life(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        import latte_mla
-        cls.latte = latte_mla
-        cls.llm = latte_mla.LLM("tiny", **support.SMALL)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.llm.close()
-
-    def params(self, **fields):
-        return self.latte.SamplingParams(**{"seed": 1, "max_tokens": 8, "ignore_eos": True, **fields})
-
+class Life(support.WithTiny):
     def test_twenty_streams_wake_once_per_step(self):
         wanted = self.llm.generate([f"{i} birds" for i in range(20)], self.params(max_tokens=16), progress=False)
 

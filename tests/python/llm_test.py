@@ -24,20 +24,7 @@ def without_names(body):
     return {name: value for name, value in body.items() if name not in ("id", "created")}
 
 
-class WithTiny(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        import latte_mla
-        cls.latte = latte_mla
-        cls.llm = latte_mla.LLM("tiny", **support.SMALL)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.llm.close()
-
-    def params(self, **fields):
-        return self.latte.SamplingParams(**{"seed": 1, "max_tokens": 8, "ignore_eos": True, **fields})
-
+class WithTiny(support.WithTiny):
     def raises(self, code, call, *arguments, **named):
         with self.assertRaises(self.latte.LatteError) as caught:
             call(*arguments, **named)

@@ -11,6 +11,23 @@ BUILD = BINARY = None
 SMALL = {"threads": 1, "cache_bytes": 32 << 20}  # engines of the tests
 
 
+class WithTiny(unittest.TestCase):
+    """Tests over one loaded tiny."""
+
+    @classmethod
+    def setUpClass(cls):
+        import latte_mla
+        cls.latte = latte_mla
+        cls.llm = latte_mla.LLM("tiny", **SMALL)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.llm.close()
+
+    def params(self, **fields):
+        return self.latte.SamplingParams(**{"seed": 1, "max_tokens": 8, "ignore_eos": True, **fields})
+
+
 def use(build, binary):
     """The package of this tree over the library of a build."""
     global BUILD, BINARY
