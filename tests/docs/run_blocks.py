@@ -48,6 +48,7 @@ REPOSITORY = r"latte %s ([a-z][\w-]*/[A-Z][\w.-]+)(?::([\w.-]+))?"  # of the Hub
 # What differs from the page: (pattern, replacement, why). They apply to each command, in this order.
 SUBSTITUTIONS = [
     (r"git clone REPOSITORY latte", "furnished_clone latte", "the address is this working tree; the clone gets the built binary"),
+    (r"^pip install latte-mla$", "true", "the built binary stands in for the package"),
     (r"/tmp/", "$SCRATCH/", "the test leaves nothing in /tmp"),
     (r"(127\.0\.0\.1:|--port )8000", r"\g<1>$PORT", "another server may listen on port 8000"),
     (r"^(?:build/release/)?latte serve (?!.*--dry-run)(.*?)( &)?$", r"serve \1", "in the background, until the page's next server or end"),
