@@ -55,11 +55,11 @@ PlacedSequences::PlacedSequences(std::span<const SequenceChunk> given)
 
 GpuOperands::~GpuOperands() {
   for (const Stretch& s : stretches_)
-    if (s.gpu != nullptr) TheGpu().device->Free(s.gpu, s.bytes, MemoryUse::kTensor);
+    if (s.gpu != 0) TheGpu().device->driver().cuMemFree_v2(s.gpu);
 }
 
 void GpuOperands::Add(const void* at, int64_t bytes) {
-  if (bytes > 0) stretches_.push_back({static_cast<const std::byte*>(at), bytes, nullptr});
+  if (bytes > 0) stretches_.push_back({static_cast<const std::byte*>(at), bytes, 0});
 }
 
 void GpuOperands::CopyIn() {
@@ -76,8 +76,10 @@ void GpuOperands::CopyIn() {
   }
   stretches_ = std::move(joined);
   for (Stretch& s : stretches_) {
-    s.gpu = TheGpu().device->Allocate(s.bytes, MemoryUse::kTensor);
-    TheGpu().device->CopyFromHost(s.gpu, s.host, s.bytes, nullptr);
+    // The driver's own memory: in a piece of a pool, a kernel may pass the end unseen.
+    const cuda::Driver& driver = TheGpu().device->driver();
+    driver.Check(driver.cuMemAlloc_v2(&s.gpu, static_cast<size_t>(s.bytes)), "memory was taken");
+    TheGpu().device->CopyFromHost(OnGpu(s), s.host, s.bytes, nullptr);
   }
 }
 
@@ -87,12 +89,12 @@ std::byte* GpuOperands::On(const void* at) const {
   if (after == stretches_.begin()) return const_cast<std::byte*>(host);
   const Stretch& own = *std::prev(after);
   const int64_t offset = host - own.host;
-  return offset < own.bytes ? own.gpu + offset : const_cast<std::byte*>(host);
+  return offset < own.bytes ? OnGpu(own) + offset : const_cast<std::byte*>(host);
 }
 
 void GpuOperands::CopyOut() const {
   for (const Stretch& s : stretches_)
-    TheGpu().device->CopyToHost(const_cast<std::byte*>(s.host), s.gpu, s.bytes, nullptr);
+    TheGpu().device->CopyToHost(const_cast<std::byte*>(s.host), OnGpu(s), s.bytes, nullptr);
 }
 
 }  // namespace latte

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/kernels/op.h"
+#include "src/tensor/cuda/driver_abi.h"
 #include "tests/support/step/operands.h"
 
 namespace latte {
@@ -32,8 +33,9 @@ class GpuOperands {
   struct Stretch {
     const std::byte* host;
     int64_t bytes;
-    std::byte* gpu;
+    cuda::abi::Ptr gpu;
   };
+  static std::byte* OnGpu(const Stretch& s) { return reinterpret_cast<std::byte*>(s.gpu); }
   std::vector<Stretch> stretches_;
 };
 
