@@ -244,7 +244,7 @@ Result<Decimal> ToDecimal(const JsonOut& number) {
   for (; exponent < 0 && out.fraction.size() <= kMostDigits; ++exponent) {
     out.fraction.insert(0, 1, out.whole.back());
     out.whole.pop_back();
-    if (out.whole.empty()) out.whole = "0";
+    if (out.whole.empty()) out.whole.push_back('0');
   }
   while (out.fraction.ends_with('0')) out.fraction.pop_back();
   out.whole.erase(0, std::min(out.whole.find_first_not_of('0'), out.whole.size() - 1));
