@@ -14,10 +14,10 @@
 #include "apps/chat/parameters.h"
 #include "apps/chat/transcript.h"
 #include "apps/flags/command.h"
-#include "apps/terminal/answer_printer.h"
+#include "apps/terminal/answer/answer_printer.h"
+#include "apps/terminal/answer/screen_text.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/screen.h"
-#include "apps/terminal/screen_text.h"
 #include "src/base/fields/suggest.h"
 #include "src/base/strings.h"
 #include "src/text/unicode/visible.h"
@@ -265,7 +265,7 @@ Status ChatLoop::Load(const std::string& argument) {
 }
 
 Status ChatLoop::Answer(std::string message) {
-  AnswerPrinter printer;
+  AnswerPrinter printer(/*markdown=*/!options_.plain);
   Status printed;
   std::atomic<bool> began = false;
   Progress progress("prompt", "tokens");

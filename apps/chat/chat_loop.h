@@ -24,6 +24,7 @@ struct ChatLoopOptions {
   std::string hint;          // shown once in a terminal, before the first prompt; may be empty
   int64_t context = 0;       // tokens of the conversation; 0: not known
   bool stats = false;        // print speeds after every answer
+  bool plain = false;        // Markdown of answers stays as it is written
   bool interactive = false;  // errors do not end the conversation
 };
 

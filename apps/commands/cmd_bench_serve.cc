@@ -1,6 +1,8 @@
 // latte bench serve: load on a server with the OpenAI API, and how it answers.
 #include <csignal>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,7 @@
 #include "src/base/json_out.h"
 #include "src/jobs/bench_serve/bench_serve.h"
 #include "src/jobs/bench_serve/report.h"
+#include "src/jobs/report/sweep.h"
 
 namespace latte {
 namespace {
@@ -19,6 +22,7 @@ struct ServeBenchFlags {
   RemoteFlags remote;
   BenchServeOptions options;
   std::string endpoint = "completions";
+  std::vector<double> sweep;  // rates; empty: one load
 
   Result<BenchServeOptions> Options() const {
     BenchServeOptions out = options;
@@ -29,27 +33,65 @@ struct ServeBenchFlags {
     if (!out.chat && endpoint != "completions")
       return InvalidArgument(
           fmt::format("--endpoint: expected chat or completions, found '{}'", endpoint));
+    if (!sweep.empty() && !out.trace.empty())
+      return InvalidArgument("--sweep: a trace has its own times; leave --sweep or --trace out");
     return out;
   }
 
   Status Run(bool json) const {
     LATTE_ASSIGN_OR_RETURN(const BenchServeOptions checked, Options());
     LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM}));
+    return sweep.empty() ? RunOne(checked, interrupts, json) : RunSweep(checked, interrupts, json);
+  }
+
+  static Status RunOne(const BenchServeOptions& checked, const Interrupts& interrupts, bool json) {
+    LATTE_ASSIGN_OR_RETURN(const Measured measured, Measure(checked, "bench serve", interrupts));
+    LATTE_RETURN_IF_ERROR(Print(json ? Dump(measured.report) + "\n" : ServeTable(measured.report)));
+    return ProblemOf(measured);
+  }
+
+  // A load that fails does not hide the ones before it.
+  Status RunSweep(BenchServeOptions load, const Interrupts& interrupts, bool json) const {
+    constexpr SweepKeys kKeys = {"output_throughput", "median_ttft_ms", "p99_ttft_ms",
+                                 "median_tpot_ms", "p99_tpot_ms"};
+    JsonOut reports = JsonOut::array();
+    Status problem;
+    for (const double rate : sweep) {
+      load.rate = rate;
+      LATTE_ASSIGN_OR_RETURN(Measured measured,
+                             Measure(load, fmt::format("{:g} requests/s", rate), interrupts));
+      problem = ProblemOf(measured);
+      reports.push_back(std::move(measured.report));
+      if (!problem) break;
+    }
+    LATTE_RETURN_IF_ERROR(Print(json ? Dump(reports) + "\n" : SweepTable(sweep, reports, kKeys)));
+    return problem;
+  }
+
+  struct Measured {
+    JsonOut report;
     bool stopped = false;
-    Progress progress("bench serve", "requests");
+  };
+  static Result<Measured> Measure(const BenchServeOptions& load, const std::string& title,
+                                  const Interrupts& interrupts) {
+    Measured out;
+    Progress progress(title, "requests");
     const auto watch = [&](const LoadProgress& now) {
       progress.Show(now.done, now.total, fmt::format("{} tokens", now.tokens));
-      stopped = interrupts.TakeFirst();
-      return !stopped;
+      out.stopped = interrupts.TakeFirst();
+      return !out.stopped;
     };
-    LATTE_ASSIGN_OR_RETURN(const JsonOut report, BenchServe(checked, watch));
+    LATTE_ASSIGN_OR_RETURN(out.report, BenchServe(load, watch));
     progress.End();
-    LATTE_RETURN_IF_ERROR(Print(json ? Dump(report) + "\n" : ServeTable(report)));
-    if (stopped) return Fail(Code::kCancelled, "bench serve: stopped before all requests ended");
-    if (report["completed"] == 0)
-      return Fail(Code::kUnavailable, "bench serve: no request succeeded; the first error is " +
-                                          report["errors"][0]["message"].get<std::string>());
-    return {};
+    return out;
+  }
+
+  static Status ProblemOf(const Measured& measured) {
+    if (measured.stopped)
+      return Fail(Code::kCancelled, "bench serve: stopped before all requests ended");
+    if (measured.report["completed"] != 0) return {};
+    return Fail(Code::kUnavailable, "bench serve: no request succeeded; the first error is " +
+                                        measured.report["errors"][0]["message"].get<std::string>());
   }
 };
 
@@ -113,6 +155,10 @@ void AddServeBench(const FlagSet& bench, BenchFlags& flags) {
   own->remote.AddUrl(sub, /*required=*/true);
   own->remote.AddOthers(sub);
   AddLoadFlags(sub, own->options);
+  sub.AddParsed("--sweep", Into(&own->sweep, ParseSweep),
+                "one load for each of these rates instead, with commas between them: a row "
+                "each, and charts of latency against throughput")
+      .Value("RATES");
   AddRequestFlags(sub, *own);
   sub.Group("Output").AddSwitch("--json", flags.json, "one JSON object instead of a table");
   sub.OnChosen([&flags, own] { flags.own = [own](bool json) { return own->Run(json); }; });

@@ -34,6 +34,7 @@ struct ChatFlags {
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_file;
   bool stats = false;
+  bool plain = false;
   bool json = false;
   StructFlags<StopConditions> stop;
   StructFlags<Request> request;
@@ -120,6 +121,7 @@ Status Talk(Conversation* chat, const Signals& signals, const ChatFlags& flags,
                  .hint = std::string(is_default ? kTinyHint : ""),
                  .context = context,
                  .stats = flags.stats,
+                 .plain = flags.plain,
                  .interactive = IsTerminal(STDIN_FILENO)});
   if (message) return loop.Answer(*message);
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<LineSource> lines, OpenLines(signals));
@@ -274,6 +276,8 @@ Command AddChat(const FlagSet& app) {
                      [](const Field& f, std::string_view) { return f.name == "keep_special"; });
   const FlagSet output = sub.Group("Output");
   output.AddSwitch("--stats", flags->stats, "print speeds and cache use after every answer");
+  output.AddSwitch("--plain", flags->plain,
+                   "show answers as they are written, with the marks of Markdown");
   output.AddSwitch("--json", flags->json,
                    "one JSON object with messages, answers and counts; needs -p or a pipe");
   flags->engine.AddForOneSequence(sub, {.context = true, .drafts = true});

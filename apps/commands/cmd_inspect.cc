@@ -113,7 +113,7 @@ Status InspectCommand(const InspectFlags& flags) {
   std::string out = InspectSummary(report);
   if (flags.kernels) out += RenderKernels(kernels) + RenderSelection(processor, selection);
   if (flags.path) out += RenderPath(paths);
-  return Print(out);
+  return PrintBars(out);
 }
 
 }  // namespace

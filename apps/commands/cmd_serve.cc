@@ -46,6 +46,7 @@ struct Chosen {
   EngineOptions engine;
   ServeOptions serve;
   bool drawn_seed = false;  // serve.seed is random
+  MemoryPlan plan;
 };
 
 // Seeds made of `first` and the number of earlier calls. Thread-safe.
@@ -87,7 +88,7 @@ Status PrintConfig(const ServeFlags& flags, const ConfigFile& file, const Chosen
 Status DryRun(const Result<MemoryPlan>& plan, bool json) {
   if (!plan) return InvalidArgument(plan.error().message);
   LATTE_RETURN_IF_ERROR(json ? Print(MemoryPlanJson(*plan) + "\n") : Status());
-  if (!json) Tell(MemoryPlanText(*plan));
+  if (!json) TellBars(MemoryPlanText(*plan));
   if (plan->left_bytes().value_or(0) < 0)
     return InvalidArgument(
         fmt::format("memory: expected at most {} for weights, workspace and cache, found {}",
@@ -125,6 +126,7 @@ Status StartServer(ServeParts parts, const Chosen& chosen, const ModelFiles& fil
   parts.model = &model;
   LATTE_ASSIGN_OR_RETURN(const DType dtype, ParseArithmetic(engine.dtype));
   parts.mha_bytes_per_token = CacheBytesPerToken(files.config, dtype).mha;
+  parts.plan = chosen.plan;
   AllowConnections(parts.options.max_connections);
   return Serve(parts);
 }
@@ -166,7 +168,7 @@ Status ServeFront(FrontLink& front, const Chosen& chosen, const ModelFiles& file
 }
 
 void SayPlan(const MemoryPlan& plan, const Chosen& chosen, const ModelFiles& files) {
-  Tell(MemoryPlanText(plan));
+  TellBars(MemoryPlanText(plan));
   if (chosen.engine.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
   WarnOfUnused(files.config);
   if (const auto mode = ParseAttentionMode(chosen.engine.attention))
@@ -242,6 +244,7 @@ Status ServeCommand(const ServeFlags& flags) {
   const Result<MemoryPlan> plan = PlanEngine(chosen.engine, files);
   if (flags.dry_run) return DryRun(plan, flags.json);
   if (!plan) return tl::unexpected(plan.error());
+  chosen.plan = *plan;
   if (StartsEngine(chosen)) {
     SayPlan(*plan, chosen, files);
     return ServeRanks(chosen, files);

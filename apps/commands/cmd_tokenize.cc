@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "apps/flags/command.h"
-#include "apps/terminal/answer_printer.h"
+#include "apps/terminal/answer/answer_printer.h"
 #include "apps/terminal/screen.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "src/base/bytes_text.h"
+#include "src/base/draw/bar.h"
 #include "src/base/json_out.h"
 
 namespace latte {
@@ -94,6 +95,21 @@ class SummaryText {
                              largest == 0 ? "the model does not fit"
                                           : fmt::format("room for about {} tokens of context",
                                                         Thousands(largest))));
+    AddMemoryBar(weights);
+  }
+
+  // What 4,096 tokens of context take of the memory that is available; of what they need if that is more.
+  void AddMemoryBar(int64_t weights) {
+    constexpr int kColumns = 40;
+    const int64_t tokens = std::min<int64_t>(4096, Int("max_position"));
+    const int64_t cache = tokens * CachePerToken();
+    const int64_t rest = std::max<int64_t>(0, Int("available_memory_bytes") - weights - cache);
+    const BarPart parts[] = {{static_cast<double>(weights), BarFill::kFull},
+                             {static_cast<double>(cache), BarFill::kMedium},
+                             {static_cast<double>(rest), BarFill::kLight}};
+    Line("", fmt::format("{}  {} weights  {} cache of {} tokens  {} available",
+                         StackedBar(parts, kColumns), FillText(BarFill::kFull),
+                         FillText(BarFill::kMedium), Thousands(tokens), FillText(BarFill::kLight)));
   }
 
   void Line(std::string_view name, std::string_view value) {

@@ -5,12 +5,26 @@
 #include <fmt/format.h>
 
 namespace latte {
+namespace {
+
+std::string WithLineEnds(std::string_view text) {
+  std::string out;
+  for (const char c : text) c == '\n' ? out += Pastes::kLineEnd : out += c;
+  return out;
+}
+
+}  // namespace
 
 std::string Pastes::Insert(std::string_view text) {
   const auto newlines = std::count(text.begin(), text.end(), '\n');
-  if (newlines == 0 && text.size() <= kInline) return std::string(text);
+  const bool is_short = text.size() <= kInline && text.find(kLineEnd) == std::string_view::npos;
+  if (newlines == 0 && is_short) return std::string(text);
   for (const Paste& paste : kept_)
     if (paste.text == text) return paste.mark;
+  if (is_short) {
+    kept_.push_back({WithLineEnds(text), std::string(text)});
+    return kept_.back().mark;
+  }
   const auto lines = newlines + (text.ends_with('\n') ? 0 : 1);
   kept_.push_back({fmt::format("[paste {}: {} {}, {} bytes]", kept_.size() + 1, lines,
                                lines == 1 ? "line" : "lines", text.size()),
@@ -23,8 +37,14 @@ std::string Pastes::Expand(std::string_view line) const {
   while (!line.empty()) {
     const auto begins = [&](const Paste& paste) { return line.starts_with(paste.mark); };
     const auto found = std::find_if(kept_.begin(), kept_.end(), begins);
-    out += found == kept_.end() ? line.substr(0, 1) : std::string_view(found->text);
-    line.remove_prefix(found == kept_.end() ? 1 : found->mark.size());
+    const bool ends_line = line.starts_with(kLineEnd);
+    if (found != kept_.end()) {
+      out += found->text;
+      line.remove_prefix(found->mark.size());
+    } else {
+      out += ends_line ? '\n' : line.front();
+      line.remove_prefix(ends_line ? kLineEnd.size() : 1);
+    }
   }
   return out;
 }

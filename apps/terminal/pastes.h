@@ -1,4 +1,4 @@
-// Pasted text that is kept out of the line that is edited: a mark stands for it.
+// Pasted text in the line that is edited: short text can be edited there, a mark stands for long text.
 #pragma once
 
 #include <string>
@@ -10,17 +10,18 @@ namespace latte {
 // Thread-compatible.
 class Pastes {
  public:
-  // What goes into the line for a pasted text: the text, or a mark such as "[paste 1: 10 lines, 20480 bytes]" if it is
-  // longer than kInline or has several lines.
+  // What goes into the line for a pasted text: the text with kLineEnd for each line end, or a mark such as
+  // "[paste 1: 10 lines, 20480 bytes]" if it is longer than kInline.
   std::string Insert(std::string_view text);
 
-  // The line with every mark replaced by its text. A mark that was changed is text of the user.
+  // The line with every mark replaced by its text, and kLineEnd by a line end. A mark that was changed is text of the user.
   std::string Expand(std::string_view line) const;
 
-  // Whether the line begins with the mark of a paste of several lines.
+  // Whether the line begins with a paste of several lines.
   bool BeginsWithLines(std::string_view line) const;
 
   static constexpr size_t kInline = 500;  // bytes
+  static constexpr std::string_view kLineEnd = "⏎";
 
  private:
   struct Paste {

@@ -13,20 +13,30 @@ TEST(Pastes, ShortLinesGoIntoTheLine) {
 
 TEST(Pastes, AMarkStandsForLongText) {
   Pastes pastes;
-  const std::string code = "a\nb\n";
+  const std::string code = "a\n" + std::string(Pastes::kInline, 'b') + "\n";
   const std::string line(Pastes::kInline + 1, 'x');
-  EXPECT_EQ(pastes.Insert(code), "[paste 1: 2 lines, 4 bytes]");
+  EXPECT_EQ(pastes.Insert(code), "[paste 1: 2 lines, 503 bytes]");
   EXPECT_EQ(pastes.Insert(line), "[paste 2: 1 line, 501 bytes]");
-  EXPECT_EQ(pastes.Insert(code), "[paste 1: 2 lines, 4 bytes]");
-  EXPECT_EQ(pastes.Expand("Why [paste 1: 2 lines, 4 bytes]? [paste 2: 1 line, 501 bytes]"),
-            "Why a\nb\n? " + line);
+  EXPECT_EQ(pastes.Insert(code), "[paste 1: 2 lines, 503 bytes]");
+  EXPECT_EQ(pastes.Expand("Why [paste 1: 2 lines, 503 bytes]? [paste 2: 1 line, 501 bytes]"),
+            "Why " + code + "? " + line);
+}
+
+TEST(Pastes, ShortTextOfSeveralLinesCanBeEdited) {
+  Pastes pastes;
+  EXPECT_EQ(pastes.Insert("a\nb\n"), "a⏎b⏎");
+  EXPECT_EQ(pastes.Expand("Why a⏎b⏎?"), "Why a\nb\n?");
+  EXPECT_EQ(pastes.Expand("Why a!⏎c⏎?"), "Why a!\nc\n?");             // edited
+  EXPECT_EQ(pastes.Insert("a ⏎\nb"), "[paste 2: 2 lines, 7 bytes]");  // its signs stay signs
+  EXPECT_EQ(pastes.Expand("[paste 2: 2 lines, 7 bytes]"), "a ⏎\nb");
+  EXPECT_TRUE(pastes.BeginsWithLines("a⏎b⏎ and more"));
 }
 
 TEST(Pastes, AMarkInPastedTextIsText) {
   Pastes pastes;
-  pastes.Insert("a\nb");
-  const std::string mark = pastes.Insert("[paste 1: 2 lines, 3 bytes]\nx");
-  EXPECT_EQ(pastes.Expand(mark), "[paste 1: 2 lines, 3 bytes]\nx");
+  const std::string long_text = std::string(Pastes::kInline, 'a') + "\nb";
+  const std::string inner = pastes.Insert(long_text) + "\n" + std::string(Pastes::kInline, 'x');
+  EXPECT_EQ(pastes.Expand(pastes.Insert(inner)), inner);
   EXPECT_EQ(pastes.Expand("[paste 9: 2 lines, 3 bytes]"), "[paste 9: 2 lines, 3 bytes]");
 }
 

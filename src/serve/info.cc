@@ -172,6 +172,12 @@ std::string PropsBody(const ServedModel& served, const OpenAiModel& model) {
     out["chat_format"] = nullptr;
     out["chat_problem"] = model.chat.error().message;
   }
+  const GenerationDefaults& defaults = model.defaults;
+  out["defaults"] = {{"temperature", defaults.temperature},
+                     {"top_k", defaults.top_k},
+                     {"top_p", defaults.top_p},
+                     {"min_p", defaults.min_p},
+                     {"repetition_penalty", defaults.repetition_penalty}};
   out["engine"] = {{"dtype", engine.dtype},
                    {"cache_dtype", engine.cache_dtype.empty() ? engine.dtype : engine.cache_dtype},
                    {"attention", engine.attention},
@@ -180,6 +186,8 @@ std::string PropsBody(const ServedModel& served, const OpenAiModel& model) {
                    {"page_tokens", engine.page_tokens},
                    {"mha_bytes_per_token", served.mha_bytes_per_token},
                    {"cache_bytes", engine.cache_bytes},
+                   {"weight_bytes", served.plan.weight_bytes},
+                   {"workspace_bytes", served.plan.workspace_bytes},
                    {"max_batch_tokens", engine.max_batch_tokens},
                    {"max_sequences", engine.max_sequences},
                    {"max_queued_requests", engine.max_queued_requests},

@@ -10,6 +10,7 @@
 #include "latte/status.h"
 
 #include "src/openai/request.h"
+#include "src/serve/memory_plan.h"
 
 namespace latte {
 
@@ -20,7 +21,8 @@ struct ServedModel {
   int64_t max_model_len = 0;        // tokens of prompt and answer together
   int64_t mha_bytes_per_token = 0;  // if K and V of every head were cached, in engine.dtype
   EngineOptions engine;             // resolved
-  std::string version;              // of Latte
+  MemoryPlan plan;
+  std::string version;  // of Latte
 };
 
 // GET /v1/models: one entry for every name.
@@ -29,8 +31,8 @@ std::string ModelsBody(const ServedModel& served);
 // GET /v1/models/NAME. Errors: kNotFound.
 [[nodiscard]] Result<std::string> ModelBody(const ServedModel& served, std::string_view name);
 
-// GET /props: model, context, chat format and template, options of the engine,
-// cache bytes of a token.
+// GET /props: model, context, chat format and template, sampling of requests that set none, options of
+// the engine, cache bytes of a token, bytes of the memory plan.
 std::string PropsBody(const ServedModel& served, const OpenAiModel& model);
 
 // GET /version.

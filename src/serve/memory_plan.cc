@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/draw/bar.h"
 #include "src/base/json_out.h"
 #include "src/base/limits/memory.h"
 #include "src/base/math.h"
@@ -48,6 +49,30 @@ std::string SequencesText(const MemoryPlan& plan) {
   return fmt::format("{} (at most {})", out, Grouped(plan.max_sequences));
 }
 
+constexpr BarFill kWeights = BarFill::kFull;
+constexpr BarFill kWorkspace = BarFill::kDark;
+constexpr BarFill kCache = BarFill::kMedium;
+constexpr BarFill kRest = BarFill::kLight;
+constexpr std::string_view kLimit = "│";
+
+// The available memory and what lies in it; if that is too little, what is needed, with the limit in it.
+std::string PlanBar(const MemoryPlan& plan) {
+  constexpr int kColumns = 60;
+  const auto needed = static_cast<double>(plan.total_bytes());
+  const auto available = static_cast<double>(plan.available_bytes.value_or(plan.total_bytes()));
+  const auto processes = static_cast<double>(plan.processes);
+  const BarPart parts[] = {{static_cast<double>(plan.weight_bytes), kWeights},
+                           {processes * static_cast<double>(plan.workspace_bytes), kWorkspace},
+                           {processes * static_cast<double>(plan.cache_bytes()), kCache},
+                           {std::max(0.0, available - needed), kRest}};
+  std::string out = StackedBar(parts, kColumns);
+  if (available < needed) {
+    const auto column = static_cast<size_t>(available / needed * kColumns);
+    out.insert(column * FillText(kRest).size(), kLimit);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::optional<int64_t> MemoryPlan::left_bytes() const {
@@ -64,28 +89,30 @@ int64_t MemoryPlan::Sequences(int64_t tokens) const {
 }
 
 std::string MemoryPlanText(const MemoryPlan& plan) {
-  std::string out = "memory plan:\n";
-  const auto line = [&](std::string_view name, const std::string& text) {
-    out += fmt::format("  {:<20} {}\n", name, text);
+  std::string out = fmt::format("memory plan:\n  {}\n", PlanBar(plan));
+  const auto line = [&](std::string_view mark, std::string_view name, const std::string& text) {
+    out += fmt::format("  {} {:<18} {}\n", mark, name, text);
   };
-  line("weights", MemoryText(plan.weight_bytes));
-  line("prefill workspace", fmt::format("{} ({} tokens)", MemoryText(plan.workspace_bytes),
-                                        Grouped(plan.workspace_tokens)));
-  line("cache", fmt::format("{} ({}: {} pages of {} tokens, {} bytes each)",
-                            MemoryText(plan.cache_bytes()), plan.cache_dtype, Grouped(plan.pages),
-                            plan.page_tokens, Grouped(plan.page_bytes)));
+  line(FillText(kWeights), "weights", MemoryText(plan.weight_bytes));
+  line(FillText(kWorkspace), "prefill workspace",
+       fmt::format("{} ({} tokens)", MemoryText(plan.workspace_bytes),
+                   Grouped(plan.workspace_tokens)));
+  line(FillText(kCache), "cache",
+       fmt::format("{} ({}: {} pages of {} tokens, {} bytes each)", MemoryText(plan.cache_bytes()),
+                   plan.cache_dtype, Grouped(plan.pages), plan.page_tokens,
+                   Grouped(plan.page_bytes)));
   if (plan.processes > 1)
-    line("processes", fmt::format("{}, each with a workspace and a cache", plan.processes));
+    line(" ", "processes", fmt::format("{}, each with a workspace and a cache", plan.processes));
   const std::optional<int64_t> left = plan.left_bytes();
   if (!left) {
-    line("available", "unknown");
+    line(" ", "available", "unknown");
   } else {
-    line(*left >= 0 ? "remains" : "missing",
+    line(*left >= 0 ? FillText(kRest) : kLimit, *left >= 0 ? "remains" : "missing",
          fmt::format("{} of {} available", MemoryText(std::abs(*left)),
                      MemoryText(*plan.available_bytes)));
   }
-  line("largest context", ContextText(plan));
-  line("sequences at once", SequencesText(plan));
+  line(" ", "largest context", ContextText(plan));
+  line(" ", "sequences at once", SequencesText(plan));
   return out;
 }
 

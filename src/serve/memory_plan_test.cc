@@ -37,18 +37,37 @@ TEST(MemoryPlan, ProcessesShareTheWeightsOnly) {
   MemoryPlan plan = Plan();
   plan.processes = 2;
   EXPECT_EQ(plan.total_bytes(), 12'000'000'000);
-  EXPECT_NE(MemoryPlanText(plan).find("processes            2, each"), std::string::npos);
+  EXPECT_NE(MemoryPlanText(plan).find("processes          2, each"), std::string::npos);
 }
 
 TEST(MemoryPlan, TextNamesEverything) {
   const std::string text = MemoryPlanText(Plan());
   for (const char* words :
-       {"weights              4.00 GB\n", "prefill workspace    1.00 GB (131,072 tokens)\n",
-        "cache                3.00 GB (fp8: 3,000 pages of 64 tokens, 1,000,000 bytes each)\n",
-        "remains              2.00 GB of 10.00 GB available\n",
-        "largest context      131,072 tokens\n",
-        "sequences at once    1 of 131,072 tokens, 46 of 4,096 (at most 64)\n"})
+       {"  █ weights            4.00 GB\n", "  ▓ prefill workspace  1.00 GB (131,072 tokens)\n",
+        "  ▒ cache              3.00 GB (fp8: 3,000 pages of 64 tokens, 1,000,000 bytes each)\n",
+        "  ░ remains            2.00 GB of 10.00 GB available\n",
+        "    largest context    131,072 tokens\n",
+        "    sequences at once  1 of 131,072 tokens, 46 of 4,096 (at most 64)\n"})
     EXPECT_NE(text.find(words), std::string::npos) << words << text;
+}
+
+// 60 columns of 10 GB: 24 of weights, 6 of workspace, 18 of cache, 12 that remain.
+TEST(MemoryPlan, TheBarHasTheShares) {
+  const auto fill = [](int columns, std::string_view text) {
+    std::string out;
+    for (int i = 0; i < columns; ++i) out += text;
+    return out;
+  };
+  MemoryPlan plan = Plan();
+  const std::string used = fill(24, "█") + fill(6, "▓") + fill(18, "▒");
+  EXPECT_NE(MemoryPlanText(plan).find("\n  " + used + fill(12, "░") + "\n"), std::string::npos);
+  // 8 GB of which 4 are there.
+  plan.available_bytes = 4'000'000'000;
+  const std::string missing = fill(29, "█") + "▓│" + fill(7, "▓") + fill(23, "▒");
+  EXPECT_NE(MemoryPlanText(plan).find("\n  " + missing + "\n"), std::string::npos)
+      << MemoryPlanText(plan);
+  EXPECT_NE(MemoryPlanText(plan).find("  │ missing            4.00 GB of 4.00 GB"),
+            std::string::npos);
 }
 
 TEST(MemoryPlan, ContextThatIsShorterThanAskedForSaysWhy) {
@@ -73,11 +92,11 @@ TEST(MemoryPlan, ContextThatIsShorterThanAskedForSaysWhy) {
 TEST(MemoryPlan, MissingAndUnknownMemory) {
   MemoryPlan plan = Plan();
   plan.available_bytes = 7'000'000'000;
-  EXPECT_NE(MemoryPlanText(plan).find("missing              1.00 GB of 7.00 GB available\n"),
+  EXPECT_NE(MemoryPlanText(plan).find("missing            1.00 GB of 7.00 GB available\n"),
             std::string::npos);
   plan.available_bytes.reset();
   EXPECT_EQ(plan.left_bytes(), std::nullopt);
-  EXPECT_NE(MemoryPlanText(plan).find("available            unknown\n"), std::string::npos);
+  EXPECT_NE(MemoryPlanText(plan).find("    available          unknown\n"), std::string::npos);
   EXPECT_NE(MemoryPlanJson(plan).find("\"left_bytes\":null"), std::string::npos);
 }
 

@@ -232,6 +232,7 @@ void Server::OnLoaded() {
                    .max_model_len = engine->options().max_tokens,
                    .mha_bytes_per_token = parts_.mha_bytes_per_token,
                    .engine = engine->options(),
+                   .plan = parts_.plan,
                    .version = parts_.version});
   restarts_.Ready(Clock::now());
   const bool first = !std::exchange(was_ready_, true);

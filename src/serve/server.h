@@ -10,6 +10,7 @@
 
 #include "src/openai/request.h"
 #include "src/serve/engine_thread.h"
+#include "src/serve/memory_plan.h"
 #include "src/serve/options.h"
 
 namespace latte {
@@ -20,7 +21,8 @@ struct ServeParts {
   std::string version;             // of Latte
   const OpenAiModel* model = nullptr;
   int64_t mha_bytes_per_token = 0;  // ServedModel::mha_bytes_per_token
-  EngineLoader load;                // called on the engine's thread, once the server listens
+  MemoryPlan plan;
+  EngineLoader load;  // called on the engine's thread, once the server listens
   // An engine that fails is loaded again, if the first one could be loaded; meanwhile the server is not
   // ready. If not, the error ends the server.
   bool restarts = false;

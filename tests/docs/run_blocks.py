@@ -57,6 +57,7 @@ SUBSTITUTIONS = [
     (r"^(?=(?:build/release/)?latte chat )", "echo Hello | ", "the user types one line"),
     (r"(latte (?:chat|run) )(?!.* -n )", r"\g<1>-n 8 ", "size: length of an answer"),
     (r"--requests \d+ --rate \d+", "--requests 5 --rate 5", "size: number of requests"),
+    (r"--requests \d+ --sweep [\d,]+", "--requests 5 --sweep 5,10", "size: number of requests"),
     (r"latte synth --shape v2-lite ", "latte synth --shape v2-lite --layers 1 --experts 6 --vocab 1024 ", "size: the model"),
     (r"bench steps ", "bench steps --quick ", "size: number of measured steps"),
     (r"bench simulation ", "bench simulation --cost costs.json --runs 1 ", "size: number of runs"),

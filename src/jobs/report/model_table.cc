@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/draw/bar.h"
 #include "src/base/json_out.h"
 #include "src/jobs/report/record_table.h"
 
@@ -14,6 +15,7 @@ namespace latte {
 namespace {
 
 constexpr std::string_view kPhases[] = {"prefill", "decode"};
+constexpr int kBarColumns = 24;
 
 std::string Short(double value) {
   return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
@@ -51,7 +53,8 @@ JsonOut Operations(const JsonOut& phase) {
                  {"% of time", whole > 0 ? JsonOut(100 * ms / whole) : JsonOut()},
                  {"GFLOP/s", RateOrNone(op["flops"].get<double>(), ms)},
                  {"GB/s", RateOrNone(op["bytes"].get<double>(), ms)},
-                 {"at least ms", bounded ? op["bound_ms"] : JsonOut()}};
+                 {"at least ms", bounded ? op["bound_ms"] : JsonOut()},
+                 {"of the step", Bar(whole > 0 ? ms / whole : 0, kBarColumns)}};
   }
   return out;
 }

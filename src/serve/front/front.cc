@@ -118,7 +118,8 @@ std::shared_ptr<Reply> Front::MakeReply(const HttpRequest& request, TakenId id,
   // Anthropic's clients know the id by this name.
   if (ErrorFormOf(request.path) == ErrorForm::kAnthropic) fields.Add("Request-Id", *id);
   AddCors(request, &fields);
-  AnsweredRequest answered{std::move(id), request.method, request.path, request.peer, {}};
+  AnsweredRequest answered{std::move(id), request.method,    request.path,
+                           request.peer,  IsByPage(request), {}};
   return Reply::Create(std::move(exchange), std::move(fields), ErrorFormOf(request.path),
                        [this, answered](const Reply::Outcome& outcome) mutable {
                          answered.outcome = outcome;

@@ -25,6 +25,7 @@ struct AnsweredRequest {
   std::string method;
   std::string path;
   std::string peer;
+  bool by_page = false;  // the web page loads its files or looks at figures
   Reply::Outcome outcome;
 };
 

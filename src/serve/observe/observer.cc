@@ -148,12 +148,12 @@ void Observer::Answered(const AnsweredRequest& answered) {
   const auto& [status, seconds] = answered.outcome;
   metrics_.Answered(status, seconds);
   if (!options_.access_log) return;
-  log_.Info("request", {{"id", *answered.id},
-                        {"client", answered.peer},
-                        {"method", answered.method},
-                        {"path", answered.path},
-                        {"status", status},
-                        {"seconds", seconds}});
+  // An open page asks every two seconds.
+  const LogLevel level = answered.by_page && status < 400 ? LogLevel::kDebug : LogLevel::kInfo;
+  const LogField fields[] = {{"id", *answered.id},        {"client", answered.peer},
+                             {"method", answered.method}, {"path", answered.path},
+                             {"status", status},          {"seconds", seconds}};
+  log_.Write(level, "request", fields);
 }
 
 void Observer::Tick(const EngineStats& stats, int64_t connections) {

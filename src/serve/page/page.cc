@@ -52,4 +52,11 @@ HttpResponse PageResponse(const PageFile& file, const HttpRequest& request) {
   return response;
 }
 
+bool IsByPage(const HttpRequest& request) {
+  if (request.method != "GET") return false;
+  if (FindPageFile(request.path) != nullptr) return true;
+  const bool has_figures = request.path == "/props" || request.path == "/metrics";
+  return has_figures && !request.fields.Find("X-Latte-Page").empty();
+}
+
 }  // namespace latte

@@ -17,4 +17,8 @@ const PageFile* FindPageFile(std::string_view path);
 // framed.
 HttpResponse PageResponse(const PageFile& file, const HttpRequest& request);
 
+// Whether the page loads itself or looks at figures: a GET of its files, or of /props or /metrics with
+// the field that its scripts add. A generation is a request like any other.
+bool IsByPage(const HttpRequest& request);
+
 }  // namespace latte

@@ -58,6 +58,21 @@ TEST(Page, NothingIsLoadedFromElsewhere) {
   }
 }
 
+TEST(Page, WhatThePageAsksForItself) {
+  const auto by_page = [](std::string method, std::string path, bool marked) {
+    HttpRequest request{.method = std::move(method), .path = std::move(path)};
+    if (marked) request.fields.Add("X-Latte-Page", "1");
+    return IsByPage(request);
+  };
+  EXPECT_TRUE(by_page("GET", "/", false));
+  EXPECT_TRUE(by_page("GET", "/page/main.js", false));
+  EXPECT_TRUE(by_page("GET", "/metrics", true));
+  EXPECT_TRUE(by_page("GET", "/props", true));
+  EXPECT_FALSE(by_page("GET", "/metrics", false));
+  EXPECT_FALSE(by_page("GET", "/v1/models", true));
+  EXPECT_FALSE(by_page("POST", "/v1/chat/completions", true));
+}
+
 TEST(Page, AFileThatTheClientHasIsNotSentAgain) {
   const PageFile& file = *FindPageFile("/");
   const HttpResponse first = PageResponse(file, Get("/"));

@@ -114,9 +114,8 @@ TEST(IndexTopK, FarMoreKeysThanTheListHolds) {
   std::mt19937 rng(47);
   const IndexCase c(ShapeOf(1, 2, 256, kBF16, {{1, 49220}}), 3, rng, FillIntegers);
   const std::vector<std::byte> want = RunLists(Kernels<IndexTopKOp>().front(), c);
-  ForEachFastRow<IndexTopKOp>(IndexTopKOp::ShapeOf(c.Params()), [&](const Row& row) {
-    EXPECT_TRUE(RunLists(row, c) == want);
-  });
+  ForEachFastRow<IndexTopKOp>(IndexTopKOp::ShapeOf(c.Params()),
+                              [&](const Row& row) { EXPECT_TRUE(RunLists(row, c) == want); });
 }
 
 // The definition, written once more with scores of its own.

@@ -47,9 +47,10 @@ class InATerminal(unittest.TestCase):
         # tiny's context is too small for it: the message that says so counts the tokens of all of it.
         told = "".join(screen.text().split())
         self.assertIn(f"has{tokens(text) + 3}tokens", told)
-        screen.paste("one\n  two\nthree")
-        screen.until_text("[paste 2: 3 lines, 15 bytes]")
-        screen.type(" and four")
+        screen.paste("one\n  two\nthre")
+        screen.until_text("> one⏎  two⏎thre")
+        screen.key("BSpace")
+        screen.type("ee and four")
         screen.key("Enter")
         screen.until_prompts(3)
         screen.type(f"/save {save}")
@@ -275,13 +276,13 @@ class InATerminal(unittest.TestCase):
             for line in lines:
                 if line == "<Up>":
                     screen.key("Up")
-                    screen.until_text("> [paste 1: 2 lines, 10 bytes]")
+                    screen.until_text("> alpha⏎beta")
                 else:
                     screen.type(line)
                 screen.key("Enter")
             screen.until_prompts(2)
             screen.key("Up")
-            screen.until_text("> [paste 1: 2 lines, 10 bytes]")
+            screen.until_text("> alpha⏎beta")
             screen.key("Enter")
             screen.until_prompts(3)
             screen.type(f"/save {save}")
@@ -302,7 +303,7 @@ class InATerminal(unittest.TestCase):
         pasted = ('"""Doc."""\nimport os', "/reset\n/quit")
         for count, text in enumerate(pasted, 1):
             screen.paste(text)
-            screen.until_text(f"[paste {count}: 2 lines")
+            screen.until_text(text.replace("\n", "⏎"))
             screen.key("Enter")
             screen.until_prompts(count + 1)
         screen.type(f"/save {save}")

@@ -136,6 +136,24 @@ class Operations(unittest.TestCase):
             self.assertEqual(code, 2, text)
             self.assertIn(flags[0].lstrip("-").replace("-", "_"), text.replace("-", "_"))
 
+    def test_the_page_is_quiet_in_the_log(self):
+        with Server(LATTE) as server:
+            self.assertEqual(server.get("/")[0], 200)
+            self.assertEqual(server.get("/page/main.js")[0], 200)
+            self.assertEqual(server.get("/metrics", headers={"X-Latte-Page": "1"})[0], 200)
+            self.assertEqual(server.get("/version", headers={"X-Latte-Page": "1"})[0], 200)
+            self.assertEqual(server.get("/metrics")[0], 200)
+            shown = lambda: [line.split("path=")[1].split()[0] for line in server.lines if " info request " in line]  # noqa: E731
+            self.assertTrue(until(lambda: "/metrics" in shown()))
+            self.assertEqual([path for path in shown() if path != "/ready"], ["/version", "/metrics"])
+
+    def test_props_tell_defaults_and_memory(self):
+        with Server(LATTE) as server:
+            props = server.get("/props")[2]
+            self.assertEqual(set(props["defaults"]), {"temperature", "top_k", "top_p", "min_p", "repetition_penalty"})
+            self.assertGreater(props["engine"]["weight_bytes"], 1e6)
+            self.assertGreater(props["engine"]["workspace_bytes"], 1e5)
+
     def test_o10_nobody_reads_the_log(self):
         reader, writer = os.pipe()
         process = subprocess.Popen([LATTE, "serve", "tiny", "--port", "0"], stderr=writer, stdin=subprocess.DEVNULL)

@@ -26,7 +26,7 @@ TINY = HERE.parents[1] / "models/tiny"
 EVIL = "\x1b]0;t\x07\x1b]52;c;ZXZpbA==\x07\x1b[2J\u009b2J\u202egnp\rx\nlatte: note: all is well\x7f"
 FORGED = re.compile(r"^latte: note: all is well", re.M)
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-OURS = re.compile(r"\r\n|\r|\x1b\[(?:\d*[ABK]|0m|2m|1;32m|\?2004[hl])")  # what Latte itself sends to a terminal
+OURS = re.compile(r"\r\n|\r|\x1b\[(?:\d*[ABK]|0m|2m|1;32m|3[425]m|90m|\?2004[hl])")  # what Latte itself sends to a terminal
 
 
 def environment(**more):

@@ -24,7 +24,7 @@ async function errorMessage(response) {
 // `path` is relative, so that the page also works below a path of a proxy. Throws ApiError, and AbortError for
 // options.signal.
 export async function request(path, options = {}) {
-  const headers = { ...options.headers };
+  const headers = { ...options.headers, "X-Latte-Page": "1" };
   if (storedKey()) headers.Authorization = `Bearer ${storedKey()}`;
   let response;
   try {

@@ -1,4 +1,4 @@
-#include "apps/terminal/screen_text.h"
+#include "apps/terminal/answer/screen_text.h"
 
 #include <string>
 #include <vector>
@@ -69,6 +69,22 @@ TEST(ScreenText, ReasoningIsDim) {
   EXPECT_EQ(Shown("hm</thin", {.dims = true, .in_thought = true}), "\x1b[2mhm</thin\x1b[0m");
   EXPECT_EQ(Shown("hm</think>a", {.dims = true, .in_thought = true}), "\x1b[2mhm</think>\x1b[0ma");
   EXPECT_EQ(Shown("<think>a</think>b"), "<think>a</think>b");
+}
+
+TEST(ScreenText, MarkdownIsInked) {
+  const ScreenStyle inked{.markdown = true};
+  EXPECT_EQ(Shown("a **b c** `d`\n", inked), "a \x1b[0m\x1b[1mb c \x1b[0m\x1b[36md\x1b[0m\n");
+  EXPECT_EQ(Shown("# T\n* x", inked), "\x1b[0m\x1b[1mT\x1b[0m\n• x");
+  EXPECT_EQ(Shown("```c\na *b*\n\nc\n```\n*d*", inked),
+            "```c\n\x1b[0m\x1b[36ma *b*\x1b[0m\n\n\x1b[0m\x1b[36mc\x1b[0m\n"
+            "\x1b[0m\x1b[36m```\x1b[0m\n\x1b[0m\x1b[3md\x1b[0m");
+  // Escapes of a model stay pictures, inside of inks too.
+  EXPECT_EQ(Shown("**\x1b[2J**", inked), "\x1b[0m\x1b[1m␛[2J\x1b[0m");
+  EXPECT_EQ(Shown("<think>**a**</think>**b**", inked),
+            "<think>**a**</think>\x1b[0m\x1b[1mb\x1b[0m");
+  EXPECT_EQ(Shown("one **two three**", {.columns = 9, .markdown = true}),
+            "one \x1b[0m\x1b[1mtwo\nthree\x1b[0m");
+  EXPECT_EQ(Shown("**a** *b"), "**a** *b");  // not on
 }
 
 TEST(Screen, RowsOfALine) {

@@ -1,4 +1,4 @@
-#include "apps/terminal/answer_printer.h"
+#include "apps/terminal/answer/answer_printer.h"
 
 #include <unistd.h>
 
@@ -8,20 +8,22 @@
 namespace latte {
 namespace {
 
-ScreenStyle StyleOfOutput(bool in_thought) {
+ScreenStyle StyleOfOutput(bool markdown, bool in_thought) {
+  const bool colours = ShowsColour(STDOUT_FILENO);
   return {.columns = ColumnsOf(STDOUT_FILENO),
-          .dims = ShowsColour(STDOUT_FILENO),
+          .dims = colours,
+          .markdown = colours && markdown,
           .in_thought = in_thought};
 }
 
 }  // namespace
 
-AnswerPrinter::AnswerPrinter() {
-  if (IsTerminal(STDOUT_FILENO)) shown_.emplace(StyleOfOutput(false));
+AnswerPrinter::AnswerPrinter(bool markdown) : markdown_(markdown) {
+  if (IsTerminal(STDOUT_FILENO)) shown_.emplace(StyleOfOutput(markdown_, false));
 }
 
 void AnswerPrinter::BeginInThought() {
-  if (shown_) shown_.emplace(StyleOfOutput(true));
+  if (shown_) shown_.emplace(StyleOfOutput(markdown_, true));
 }
 
 Status AnswerPrinter::Add(std::string_view text) {

@@ -4,12 +4,17 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "apps/terminal/answer/markdown_ink.h"
 
 namespace latte {
 
 struct ScreenStyle {
-  int columns = 0;          // 0: lines are not wrapped
-  bool dims = false;        // reasoning is dim
+  int columns = 0;    // 0: lines are not wrapped
+  bool dims = false;  // reasoning is dim
+  bool markdown =
+      false;  // answers are inked (MarkdownInk), and blocks of code have the ink of code
   bool in_thought = false;  // the text begins inside reasoning, without a <think>
 };
 
@@ -31,7 +36,9 @@ class ScreenText {
  private:
   void AddThought();
   void Feed(std::string_view bytes);
-  void Put(char32_t c);
+  void Take(char32_t c);
+  void Put(InkedChar inked);
+  void ChangeInk(uint8_t ink);
   void PutSpaces(int count);
   void PutNewline();
   void FlushWord();
@@ -41,6 +48,9 @@ class ScreenText {
   bool began_ = false;   // a character other than a space has been seen
   std::string held_;     // may be the beginning of a mark of reasoning
   std::string partial_;  // bytes of a character that is not complete
+  MarkdownInk markdown_;
+  std::vector<InkedChar> inked_;  // of one character that is taken
+  uint8_t ink_ = kNoInk;          // at the end of the word
 
   std::string out_;
   std::string word_;

@@ -6,14 +6,15 @@
 
 #include "latte/status.h"
 
-#include "apps/terminal/screen_text.h"
+#include "apps/terminal/answer/screen_text.h"
 
 namespace latte {
 
 // In a terminal the text is shown as ScreenText shows it; anywhere else its bytes are written. Thread-compatible.
 class AnswerPrinter {
  public:
-  AnswerPrinter();
+  // markdown: MarkdownInk shows it, where the terminal has colours.
+  explicit AnswerPrinter(bool markdown = false);
 
   void BeginInThought();  // the answer begins inside reasoning; before the first Add
   // Errors: of Print.
@@ -24,6 +25,7 @@ class AnswerPrinter {
  private:
   Status Write(std::string_view text);
 
+  bool markdown_;
   std::optional<ScreenText> shown_;  // in a terminal
   bool amid_line_ = false;
 };

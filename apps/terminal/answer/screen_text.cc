@@ -1,4 +1,4 @@
-#include "apps/terminal/screen_text.h"
+#include "apps/terminal/answer/screen_text.h"
 
 #include <algorithm>
 #include <cwchar>
@@ -74,8 +74,12 @@ void ScreenText::AddThought() {
 
 std::string ScreenText::Finish() {
   Feed(std::exchange(held_, {}));
-  if (!partial_.empty()) Put(kReplacement);
+  if (!partial_.empty()) Take(kReplacement);
   partial_.clear();
+  inked_.clear();
+  markdown_.Finish(&inked_);
+  for (const InkedChar& inked : inked_) Put(inked);
+  ChangeInk(kNoInk);
   if (style_.in_thought) Style(kPlain);
   FlushWord();
   return std::exchange(out_, {});
@@ -98,13 +102,32 @@ void ScreenText::Feed(std::string_view bytes) {
   while (!rest.empty()) {
     const Utf8Step step = DecodeUtf8(rest);
     if (step.cut_off) break;
-    Put(step.code_point);
+    Take(step.code_point);
     rest.remove_prefix(static_cast<size_t>(step.bytes));
   }
   partial_.erase(0, partial_.size() - rest.size());
 }
 
-void ScreenText::Put(char32_t c) {
+void ScreenText::Take(char32_t c) {
+  if (!style_.markdown || style_.in_thought) return Put({c});
+  if (in_code_) return Put({c, kCode});
+  inked_.clear();
+  markdown_.Put(c, &inked_);
+  for (const InkedChar& inked : inked_) Put(inked);
+}
+
+void ScreenText::ChangeInk(uint8_t ink) {
+  if (ink == ink_) return;
+  ink_ = ink;
+  word_ += kPlain;
+  if ((ink & kBold) != 0) word_ += "\x1b[1m";
+  if ((ink & kItalic) != 0) word_ += "\x1b[3m";
+  if ((ink & kCode) != 0) word_ += "\x1b[36m";
+}
+
+void ScreenText::Put(InkedChar inked) {
+  const char32_t c = inked.c;
+  if (c != ' ' && c != '\t' && c != '\n') ChangeInk(inked.ink);
   if (c == '\n') return PutNewline();
   if (c == ' ') return PutSpaces(1);
   if (c == '\t') return PutSpaces(kTab - (column_ + spaces_ + word_width_) % kTab);
@@ -123,6 +146,7 @@ void ScreenText::PutSpaces(int count) {
 }
 
 void ScreenText::PutNewline() {
+  ChangeInk(kNoInk);
   FlushWord();
   if (line_start_ == kFence) in_code_ = !in_code_;
   line_start_.clear();
