@@ -1,12 +1,12 @@
-// Eight greedy answers of 256 tokens from one engine, driven from C: the baseline of python_overhead.py.
-// Usage: engine_of_c MODEL RUNS. Prints the seconds of each run, and the seconds that its processor worked.
+// Eight greedy answers from one engine, driven from C: the baseline of python_overhead.py.
+// Usage: engine_of_c MODEL RUNS TOKENS; TOKENS: of each answer. Prints the seconds of each run, and the seconds that its processor worked.
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "latte/latte.h"
 
-enum { kSequences = 8, kTokens = 256 };
+enum { kSequences = 8 };
 
 static double Now(clockid_t clock) {
   struct timespec now;
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
       latte_request_id id;
       latte_request_init(&request, sizeof request);
       request.tokens = prompt, request.token_count = 3;
-      request.max_tokens = kTokens, request.ignore_eos = 1;
+      request.max_tokens = argc > 3 ? atoi(argv[3]) : 256, request.ignore_eos = 1;
       if (latte_engine_submit(engine, &request, &id, NULL) != LATTE_OK) return 1;
     }
     while (ended < kSequences)

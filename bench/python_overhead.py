@@ -1,6 +1,6 @@
-"""The time that Python adds: eight answers of 256 tokens from `tiny`, by latte_mla and by a C program that drives the engine itself.
+"""The time that Python adds to eight answers, by latte_mla and by a C program that drives the engine itself.
 
-Usage: bench/python_overhead.py [BUILD_DIR] [RUNS]. Runs alternate; the ratio is the median of the ratios of neighbouring runs. Both engines have one thread.
+Usage: bench/python_overhead.py [BUILD_DIR] [RUNS] [MODEL] [TOKENS]; by default answers of 256 tokens from `tiny`. Runs alternate; the ratio is the median of the ratios of neighbouring runs. Both engines have one thread.
 """
 import os
 import pathlib
@@ -13,8 +13,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release").resolve()
 RUNS = int(sys.argv[2]) if len(sys.argv) > 2 else 9
-SEQUENCES, TOKENS = 8, 256
-MODEL = str(ROOT / "models/tiny")
+MODEL = sys.argv[3] if len(sys.argv) > 3 else str(ROOT / "models/tiny")
+TOKENS = int(sys.argv[4]) if len(sys.argv) > 4 else 256
+SEQUENCES = 8
 
 os.environ["LATTE_LIBRARY"] = str(BUILD / "liblatte.so")
 sys.path.insert(0, str(ROOT / "python"))
@@ -41,7 +42,7 @@ def seconds_of(run, *arguments):
 
 def seconds_of_c(program):
     """The same of the second run of a process."""
-    lines = subprocess.run([program, MODEL, "2"], text=True, capture_output=True, check=True).stdout.splitlines()
+    lines = subprocess.run([program, MODEL, "2", str(TOKENS)], text=True, capture_output=True, check=True).stdout.splitlines()
     return tuple(map(float, lines[1].split()))
 
 
