@@ -67,7 +67,7 @@ test: tests  ## build and run every test that needs no GPU; only packages and xg
 
 page-test: tests  ## the web page of latte serve in Chromium, which it installs (130 MB)
 	$(INSTALL) browser
-	ctest --preset release -R e2e_page_test
+	ctest --preset release -R e2e_page_
 
 # What packages and their tests need of the system; xgrammar is part of every package.
 packaging:

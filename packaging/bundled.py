@@ -16,6 +16,8 @@ OF_THE_SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt|libresolv|libstdc
 # The packages of headers that are compiled in, by their names in THIRD_PARTY.md.
 HEADERS = {"Boost": "libboost1.*-dev", "CLI11": "libcli11-dev", "nlohmann-json": "nlohmann-json3-dev", "tl-expected": "libexpected-dev",
            "toml++": "libtomlplusplus-dev"}
+# The packages of scripts that the web page has, if they were installed when it was built (cmake/page_libraries.cmake).
+SCRIPTS = {"marked": "libjs-marked", "Prism": "node-prismjs", "KaTeX": "libjs-katex"}
 XGRAMMAR = ROOT / "build/xgrammar"
 
 
@@ -93,9 +95,10 @@ def compiled_in():
     """The components that are part of the program and of liblatte."""
     known = licences()
     out = []
-    for name, pattern in HEADERS.items():
+    for name, pattern in {**HEADERS, **SCRIPTS}.items():
         versions = sorted(set(output("dpkg-query", "-W", "-f", "${Version}\n", pattern).split()))
-        out.append(component(name, versions[-1] if versions else "", known.get(name.lower(), "")))
+        if versions or name in HEADERS:
+            out.append(component(name, versions[-1] if versions else "", known.get(name.lower(), "")))
     if (XGRAMMAR / "installed").is_file():
         out.append(component("XGrammar", (XGRAMMAR / "installed").read_text().split()[0], known["xgrammar"]))
     return out

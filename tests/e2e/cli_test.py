@@ -448,7 +448,8 @@ class Help(unittest.TestCase):
                          rf"\Alatte {re.escape(version)}\n(commit: [0-9a-f]{{12,}}( with changes)?\n)?compiler: .*\d.*\n"
                          r"instruction sets: ref, avx2.*; here: \w+\n"
                          r"NVIDIA GPUs: kernels (not )?in this build.*\n"
-                         r"constrained answers: (xgrammar [0-9.]+|not in this build .*)\n\Z")
+                         r"constrained answers: (xgrammar [0-9.]+|not in this build .*)\n"
+                         r"web page: Markdown (by marked [0-9.]+|as it is .*), code .*, math .*\n\Z")
         text = latte("--help").stdout
         for name in ("run", "chat", "score", "inspect", "tokenize", "tiny"):
             self.assertIn(name, text)

@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-KEYS = {"enter": "\ue007", "shift": "\ue008", "escape": "\ue00c", "tab": "\ue004"}
+KEYS = {"enter": "\ue007", "shift": "\ue008", "escape": "\ue00c", "tab": "\ue004", "space": " ", "down": "\ue015"}
 WAIT_SECONDS = 60
 
 
@@ -104,10 +104,54 @@ class Browser:
         with open(path, "wb") as file:
             file.write(base64.b64decode(self._call("GET", "/screenshot")))
 
+    def devtools(self, command, **params):
+        """A command of Chromium's DevTools protocol; its result."""
+        return self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": params})
+
     def prefer(self, scheme):
         """Lets the system prefer a scheme: light or dark."""
-        self._call("POST", "/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {
-            "features": [{"name": "prefers-color-scheme", "value": scheme}]}})
+        self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def resize(self, width, height, zoom=1, touch=False):
+        """The page's size in pixels of the screen; zoom: 2 is 200 %."""
+        self.devtools("Emulation.setDeviceMetricsOverride", width=int(width / zoom), height=int(height / zoom), deviceScaleFactor=zoom, mobile=touch)
+
+    def forget(self):
+        """Removes what pages of this server have stored."""
+        self.run("sessionStorage.clear(); localStorage.clear()")
+        origin = self.run("return location.origin")
+        self.open("about:blank")
+        self.devtools("Storage.clearDataForOrigin", origin=origin, storageTypes="all")
+
+    def frames(self, count):
+        """Waits until so many frames have been drawn."""
+        self._call("POST", "/execute/async", {"script": "const done = arguments[1]; let left = arguments[0];"
+                                              "const next = () => left-- ? requestAnimationFrame(next) : done(); next()", "args": [count]})
+
+    def upload(self, selector, *paths):
+        """Chooses files in an input element."""
+        self._call("POST", self._element(selector) + "/value", {"text": "\n".join(map(str, paths))})
+
+    def window(self):
+        """The window that commands go to."""
+        return self._call("GET", "/window")
+
+    def new_window(self):
+        """Opens another tab, to which commands go from now on; its handle."""
+        made = self._call("POST", "/window/new", {"type": "tab"})["handle"]
+        self.switch(made)
+        return made
+
+    def switch(self, window):
+        self._call("POST", "/window", {"handle": window})
+
+    def close_window(self, then):
+        """Closes every other window than `then`."""
+        for window in self._call("GET", "/window/handles"):
+            if window != then:
+                self.switch(window)
+                self._call("DELETE", "/window")
+        self.switch(then)
 
     def console(self):
         """The messages since the last call, as (level, text)."""
