@@ -139,7 +139,8 @@ bool HasSafetensors(const std::string& folder) {
 std::string WhyMissing(const std::string& path) {
   std::error_code error;
   const bool there = fs::exists(path, error);
-  return there ? "neither a folder nor a regular file" : error ? error.message() : "no such folder";
+  if (there) return "neither a folder nor a regular file";
+  return error ? error.message() : IsGgufPath(path) ? "no such file" : "no such folder";
 }
 
 // The file, or first part, of a model in `folder`.
@@ -200,8 +201,8 @@ tl::unexpected<Error> NoSnapshot(const std::string& model, const HubName& name) 
   std::error_code ignored;
   return NotFound(fmt::format(
       "model '{}': neither a folder (in {}: {}) nor a snapshot in the Hugging Face cache (looked "
-      "for {}); if a folder is meant, give its path from there or from /; if a repository, "
-      "download it with `latte pull {}`{}",
+      "for {}); if a folder is meant, give its path from there or from /; if a repository "
+      "of a model with MLA, download it with `latte pull {}`{}",
       model, fs::current_path(ignored).string(), WhyMissing(model), (base / "snapshots").string(),
       model, DidYouMean(model, KnownModels(model))));
 }
