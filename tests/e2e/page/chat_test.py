@@ -157,7 +157,7 @@ class Chat(PageCase):
         self.assertEqual(self.browser.run(widths), [[f"memory-{kind}", True] for kind in ("weights", "workspace", "used", "free")])
         self.assertIn("8.0× as much", self.browser.text("#saving"))
         props = json.loads(json.dumps(self.fake.props))
-        for name in ("weights_bytes", "workspace_bytes"):
+        for name in ("weight_bytes", "workspace_bytes"):
             del self.fake.props["engine"][name]
         self.addCleanup(self.fake.__dict__.update, props=props)
         self.reload()

@@ -16,7 +16,7 @@ TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg":
 
 PROPS = {"model": "fake-model", "names": ["fake-model"], "version": "0", "max_model_len": 8192, "vocab_size": 1000, "chat_format": "fake",
          "chat_template": "", "has_thinking_switch": True, "defaults": {"temperature": 0.6, "top_p": 0.95},
-         "engine": {"page_tokens": 16, "mha_bytes_per_token": 100_000, "cache_bytes": 800_000_000, "weights_bytes": 2_500_000_000,
+         "engine": {"page_tokens": 16, "mha_bytes_per_token": 100_000, "cache_bytes": 800_000_000, "weight_bytes": 2_500_000_000,
                     "workspace_bytes": 300_000_000, "max_sequences": 8}}
 METRICS = {"vllm:num_requests_running": 0, "vllm:num_requests_waiting": 0, "vllm:generation_tokens_total": 0, "latte:cache_pages": 4000,
            "latte:cache_pages_used": 100, "latte:cache_pages_cached": 50, "latte:cache_page_bytes": 200_000,

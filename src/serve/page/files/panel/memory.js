@@ -32,7 +32,7 @@ export class MemoryBar {
   // engine: of GET /props, where the bytes of weights and workspace may be absent; used, cache: bytes; mha: bytes that ordinary attention would take
   // for what `used` holds, 0 for none.
   show(engine, used, cache, mha) {
-    const { weights_bytes: weights = 0, workspace_bytes: workspace = 0 } = engine;
+    const { weight_bytes: weights = 0, workspace_bytes: workspace = 0 } = engine;
     const parts = [["weights", "weights", weights], ["workspace", "workspace", workspace], ["used", "cache in use", used], ["free", "cache free", cache - used]]
       .filter(([, , bytes]) => bytes > 0);
     const fixed = weights + workspace;
