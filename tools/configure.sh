@@ -1,7 +1,8 @@
 #!/bin/sh
-# configure.sh PRESET [CMAKE_ARGUMENT…]: configures build/PRESET if it is new, if arguments are given, or if Open MPI or xgrammar
-# has come or gone since the last time. Otherwise does nothing, fast. Refuses a folder that was configured at another place, because a
-# build there would write to that place. A new folder is configured without tests and with warnings as errors if DEVELOPER=ON.
+# configure.sh PRESET [CMAKE_ARGUMENT…]: configures build/PRESET if it is new, if arguments are given, or if Open MPI, xgrammar
+# or a library of the web page has come or gone since the last time. Otherwise does nothing, fast. Refuses a folder that was configured
+# at another place, because a build there would write to that place. A new folder is configured without tests and with warnings as
+# errors if DEVELOPER=ON.
 set -eu
 cd "$(dirname "$0")/.."
 preset="$1"
@@ -22,7 +23,8 @@ fi
 xgrammar=OFF
 [ -f build/xgrammar/installed ] && xgrammar=ON
 now="mpi $(command -v mpicc || echo OFF)
-xgrammar $xgrammar"
+xgrammar $xgrammar
+page $(ls -d /usr/share/javascript/marked /usr/share/nodejs/prismjs /usr/share/javascript/katex 2>/dev/null | tr '\n' ' ')"
 before="$(cat "$state" 2>/dev/null || true)"
 if [ -f "$folder/build.ninja" ] && [ "$before" = "$now" ]; then
   [ $# = 0 ] || cmake --preset "$preset" "$@" >/dev/null

@@ -58,7 +58,7 @@ class Chats(PageCase):
         self.no_complaints()
 
     def test_what_a_crash_loses_is_small(self):
-        self.script(*pieces("Some words that come first.", 4), 30, "stop")
+        self.script(*pieces("Some words that come first.", 4), 200, "stop")
         self.browser.type("#input", "Hi{enter}")
         self.browser.until("return document.querySelector('.answer')?.textContent.includes('first.')")
         self.assertTrue(self.browser.run(LEAVES))

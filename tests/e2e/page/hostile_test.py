@@ -6,6 +6,7 @@ from page_case import READY, PageCase, main
 
 SCRIPT = "window.evil = 1"
 ANSWER_SECONDS = 3  # for the page to answer after an attack, on a machine that is busy
+WHOLE_SECONDS = 20  # for all of a hostile answer
 
 
 def markup():
@@ -75,6 +76,7 @@ class Hostile(PageCase):
         for text in answers:
             size = max(1, len(text) // 20)
             self.script(*[{"content": text[at:at + size]} for at in range(0, len(text), size)], "stop")
+            sent = time.monotonic()
             self.browser.run("document.getElementById('new').click(); const e = document.getElementById('input'); e.value = 'x';"
                              "document.getElementById('composer').requestSubmit()")
             self.browser.until("return document.querySelectorAll('.message').length === 2 && document.getElementById('messages').ariaBusy === 'false'")
@@ -89,6 +91,7 @@ class Hostile(PageCase):
                   [...answer.querySelectorAll('a')].filter((a) => !/^(https?|mailto):/.test(a.protocol) || a.target !== '_blank').map((a) => a.href)]""")
             self.assertEqual(found, [None, [], []], text[:200])
             self.assertLess(took, ANSWER_SECONDS, text[:60])
+            self.assertLess(start - sent, WHOLE_SECONDS, text[:60])
         self.browser.until(READY)
         self.no_complaints()
         print(f"{len(answers)} hostile answers; after the slowest ({slowest[1]!r:.40}) the page answers in {slowest[0]:.2f} s", flush=True)
@@ -104,6 +107,14 @@ class Hostile(PageCase):
 
     def test_shapes(self):
         self.hostile(shapes())
+
+    def test_many_marks_cost_little_while_they_come(self):
+        self.open()
+        self.browser.run("window.busy = 0; new PerformanceObserver((list) => { for (const e of list.getEntries()) window.busy += e.duration }).observe({type: 'longtask'})")
+        for text in ("*a **b " * 1100, "__a " * 1900, "[" * 7500):
+            self.script(*[part for at in range(0, len(text), 250) for part in ({"content": text[at:at + 250]}, 0.05)], "stop")
+            self.say("Hi")
+        self.assertLess(self.browser.run("return window.busy"), 5000)
 
     def test_mixtures(self):
         self.hostile(mixtures(40))

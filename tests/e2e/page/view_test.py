@@ -1,4 +1,10 @@
-"""How the web page looks and is used: phone, zoom, keyboard, themes, contrast, names for readers of screens."""
+"""How the web page looks and is used: phone, zoom, keyboard, themes, contrast, names for readers of screens. With LATTE_AXE=axe.min.js (for
+example of the package axe-selenium-python), axe-core looks at the page too."""
+import json
+import os
+import pathlib
+import unittest
+
 from fake_server import pieces
 from page_case import PageCase, main
 
@@ -103,7 +109,8 @@ class View(PageCase):
         self.assertTrue(self.browser.run(IN_VIEW, "#key"))
         self.shot("phone_key")
 
-    def test_a_reader_of_the_screen_and_contrast(self):
+    def rich(self):
+        """A conversation with one of everything."""
         self.open()
         self.script({"reasoning_content": "so"}, {"content": "# H\n\n[a](https://b.example) [c.example](https://d.example)\n\n> q\n\n```js\nlet a = '1'; // c\nfunction f() { return /x/ + 1 }\n```\n\n"
                     "| a | b |\n|-|-|\n| 1 | 2 |"}, {"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": "{}"}}]}, "tool_calls")
@@ -112,6 +119,20 @@ class View(PageCase):
         self.browser.click(".message:last-child .reasoning summary")
         self.browser.run("document.getElementById('more-settings').open = true; document.querySelector('#list .menu').click()")
         self.browser.until("return document.querySelector('.t-keyword')")
+
+    @unittest.skipUnless(os.environ.get("LATTE_AXE"), "LATTE_AXE is not set")
+    def test_axe(self):
+        self.rich()
+        self.browser.devtools("Runtime.evaluate", expression=pathlib.Path(os.environ["LATTE_AXE"]).read_text())
+        for scheme in ("light", "dark"):
+            self.browser.prefer(scheme)
+            self.browser.frames(30)
+            found = self.browser.devtools("Runtime.evaluate", awaitPromise=True, returnByValue=True, expression="axe.run(document).then((all) => "
+                                          "JSON.stringify(all.violations.map((v) => [v.id, v.impact, v.nodes[0].html])))")["result"]["value"]
+            self.assertEqual([v for v in json.loads(found) if v[1] in ("serious", "critical")], [], scheme)
+
+    def test_a_reader_of_the_screen_and_contrast(self):
+        self.rich()
         for scheme in ("light", "dark"):
             self.browser.prefer(scheme)
             self.browser.frames(30)

@@ -49,7 +49,7 @@ class Panel {
     this.rows = Object.fromEntries(Object.keys(ROWS).map((id) => [id, element("dd", { id, textContent: "–" })]));
     root.append(element("summary", { textContent: "Server" }), element("p", { id: "stale", hidden: true, textContent: "No answer: these figures are old." }),
       ...Object.values(this.charts).map((chart) => chart.element),
-      element("dl", {}, ...Object.entries(ROWS).map(([id, name]) => element("div", {}, element("dt", { textContent: name }), this.rows[id]))),
+      element("dl", {}, ...Object.entries(ROWS).flatMap(([id, name]) => [element("dt", { textContent: name }), this.rows[id]])),
       this.memory.element, this.saving);
   }
 
