@@ -67,6 +67,20 @@ class Chats(PageCase):
         self.reload()
         self.browser.until("return document.querySelector('.answer')?.textContent === 'Some words that come first.'")
 
+    def test_another_conversation_while_an_answer_runs(self):
+        self.say("First")
+        self.browser.click("#new")
+        self.script(*pieces("Some words.", 4), 200, "stop")
+        self.browser.type("#input", "Second{enter}")
+        self.titles("Second", "First")
+        self.browser.until("return document.querySelector('.answer')?.textContent.includes('words.')")
+        self.browser.click("#list li:nth-child(2) .open")
+        self.browser.until("return document.querySelector('.said')?.textContent === 'First' && document.getElementById('stop').hidden")
+        self.browser.frames(20)
+        self.titles("Second", "First")
+        self.browser.click("#list li:nth-child(1) .open")
+        self.browser.until("return document.querySelector('.answer')?.textContent === 'Some words.'")
+
     def test_rename_and_delete(self):
         self.say("First")
         self.browser.click("#new")

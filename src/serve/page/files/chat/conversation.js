@@ -53,6 +53,8 @@ export class Conversation {
   // Shows these messages (newData's) instead.
   load(list) {
     this.stop();
+    this.running = null; // what the old answer still does is not about these messages
+    this.root.ariaBusy = "false";
     this.messages = [];
     this.root.replaceChildren();
     for (const data of list) this.append(data);
