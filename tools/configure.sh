@@ -24,7 +24,7 @@ xgrammar=OFF
 [ -f build/xgrammar/installed ] && xgrammar=ON
 now="mpi $(command -v mpicc || echo OFF)
 xgrammar $xgrammar
-page $(ls -d /usr/share/javascript/marked /usr/share/nodejs/prismjs /usr/share/javascript/katex 2>/dev/null | tr '\n' ' ')"
+page$(for folder in javascript/marked nodejs/prismjs javascript/katex; do [ ! -d "/usr/share/$folder" ] || printf ' %s' "$folder"; done)"
 before="$(cat "$state" 2>/dev/null || true)"
 if [ -f "$folder/build.ninja" ] && [ "$before" = "$now" ]; then
   [ $# = 0 ] || cmake --preset "$preset" "$@" >/dev/null
