@@ -1,4 +1,5 @@
 // latte bench serve: load on a server with the OpenAI API, and how it answers.
+#include <cmath>
 #include <csignal>
 #include <memory>
 #include <utility>
@@ -35,6 +36,8 @@ struct ServeBenchFlags {
           fmt::format("--endpoint: expected chat or completions, found '{}'", endpoint));
     if (!sweep.empty() && !out.trace.empty())
       return InvalidArgument("--sweep: a trace has its own times; leave --sweep or --trace out");
+    if (!sweep.empty() && std::isfinite(out.rate))
+      return InvalidArgument("--sweep: expected no --rate with it, found both");
     return out;
   }
 
@@ -58,10 +61,9 @@ struct ServeBenchFlags {
     Status problem;
     for (const double rate : sweep) {
       load.rate = rate;
-      LATTE_ASSIGN_OR_RETURN(Measured measured,
-                             Measure(load, fmt::format("{:g} requests/s", rate), interrupts));
-      problem = ProblemOf(measured);
-      reports.push_back(std::move(measured.report));
+      Result<Measured> measured = Measure(load, fmt::format("{:g} requests/s", rate), interrupts);
+      problem = measured ? ProblemOf(*measured) : tl::unexpected(measured.error());
+      if (measured) reports.push_back(std::move(measured->report));
       if (!problem) break;
     }
     LATTE_RETURN_IF_ERROR(Print(json ? Dump(reports) + "\n" : SweepTable(sweep, reports, kKeys)));

@@ -35,6 +35,8 @@ Status SweepCommand(SimulateFlags flags) {
                                "inter_token_ms_p50", "inter_token_ms_p99"};
   if (!flags.trace.file.empty())
     return InvalidArgument("--sweep: a trace has its own times; leave --sweep or --trace out");
+  if (flags.trace.shape.rate != TraceShape{}.rate)
+    return InvalidArgument("--sweep: expected no --rate with it, found both");
   LATTE_ASSIGN_OR_RETURN(const OpenedEngine engine, flags.engine.Open());
   LATTE_ASSIGN_OR_RETURN(const StepCost cost, flags.cost.Cost(engine));
   JsonOut all = JsonOut::array();

@@ -98,7 +98,8 @@ class SummaryText {
     AddMemoryBar(weights);
   }
 
-  // What 4,096 tokens of context take of the memory that is available; of what they need if that is more.
+  // The parts of the available memory for 4,096 tokens of context. Weights and cache fill it if they are
+  // larger.
   void AddMemoryBar(int64_t weights) {
     constexpr int kColumns = 40;
     const int64_t tokens = std::min<int64_t>(4096, Int("max_position"));

@@ -9,7 +9,11 @@ namespace {
 
 std::string WithLineEnds(std::string_view text) {
   std::string out;
-  for (const char c : text) c == '\n' ? out += Pastes::kLineEnd : out += c;
+  for (const char c : text)
+    if (c == '\n')
+      out += Pastes::kLineEnd;
+    else
+      out += c;
   return out;
 }
 

@@ -33,11 +33,11 @@ def draw():
     rows = [row for _, group in groups for row in group]
     picture = Picture(168 + ROW * len(rows) + GROUP * len(groups), "Speed of Latte and of ik_llama.cpp on the same machine",
                       "Bars of tokens per second for prompts, one sequence and eight sequences. Latte is ahead in every row.")
-    y = picture.heading("Higher is better. Numbers are tokens per second: medians of the rounds, which alternate between the "
+    y = picture.heading("Higher is better. Numbers are tokens per second: medians of runs, which alternate between the "
                         "engines. Lengths are relative to ik_llama.cpp, in the faster of two settings on Zen 4; × is Latte divided "
                         "by ik_llama.cpp. V2-Lite's shape with 4 of 27 layers, and 2 layers with V3's attention; random weights.")
     peer = fastest(rows[0])[1][0]
-    picture.legend(20, y + 12, [("Latte", "blue", "box"), (peer, "muted", "box"), ("single rounds", "text", "ring")])
+    picture.legend(20, y + 12, [("Latte", "blue", "box"), (peer, "muted", "box"), ("single runs", "text", "ring")])
     y += 36
     longest = max(max(fastest(row)[0][1]) / statistics.median(fastest(row)[1][1]) for row in rows)
     x = Axis(0, longest, LEFT, RIGHT)

@@ -11,10 +11,10 @@ constexpr int kMostHashes = 6;
 
 bool IsSpace(char32_t c) { return c == U' ' || c == U'\t' || c == U'\n'; }
 
-bool IsPunctuation(char32_t c) {
+// What a backslash takes the meaning from.
+bool IsMark(char32_t c) {
   return c < 0x80 &&
-         std::string_view("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~").find(static_cast<char>(c)) !=
-             std::string_view::npos;
+         std::string_view("#*+-_`").find(static_cast<char>(c)) != std::string_view::npos;
 }
 
 }  // namespace
@@ -28,8 +28,8 @@ bool MarkdownInk::BeginsRun(char32_t c) const {
 
 void MarkdownInk::Put(char32_t c, std::vector<InkedChar>* out) {
   if (std::exchange(escaped_, false)) {
-    if (!IsPunctuation(c)) Emit(U'\\', out);
-    if (IsPunctuation(c)) return Emit(c, out);
+    if (IsMark(c)) return Emit(c, out);
+    Emit(U'\\', out);
   }
   if (count_ > 0 && c == run_) {
     ++count_;
@@ -67,7 +67,8 @@ void MarkdownInk::EndRun(char32_t next, std::vector<InkedChar>* out) {
     count_ = 0;
     return Emit(U'•', out);
   }
-  run_ == U'*' ? EndStars(next, out) : Literal(out);
+  if (run_ == U'*') return EndStars(next, out);
+  Literal(out);
 }
 
 // Emphasis begins before a character and ends after one.

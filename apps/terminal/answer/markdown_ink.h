@@ -1,5 +1,5 @@
-// Markdown of answers as inks of a terminal: bold, italic, code, headings and marks of lists. Everything else stays as it is
-// written.
+// Markdown of answers as inks of a terminal: bold, italic, code, headings and marks of lists. Everything
+// else stays as it is written, backslashes of formulas too.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct InkedChar {
   bool operator==(const InkedChar&) const = default;
 };
 
-// Takes the text character by character and holds back only marks whose meaning the next character decides. Marks that
-// have a meaning are left out; a mark of a list becomes "•". Lines of blocks of code are not for this class, but the
-// fences are: they pass as they are. Thread-compatible.
+// Takes the text character by character and holds back only marks whose meaning the next character
+// decides. Marks that have a meaning are left out; a mark of a list becomes "•". The caller keeps the
+// lines of blocks of code to itself; their fences pass as they are. Thread-compatible.
 class MarkdownInk {
  public:
   // Appends what is certain with `c`.

@@ -36,6 +36,10 @@ TEST(MarkdownInk, Emphasis) {
   EXPECT_EQ(Inked(U"\\*a\\* \\q \\"), "*a* \\q \\");
 }
 
+TEST(MarkdownInk, FormulasKeepTheirBackslashes) {
+  EXPECT_EQ(Inked(U"\\(x\\) \\[y\\] a \\\\ b \\{c\\}"), "\\(x\\) \\[y\\] a \\\\ b \\{c\\}");
+}
+
 TEST(MarkdownInk, Code) {
   EXPECT_EQ(Inked(U"`a*b*` c"), "{4}a*b*{0} c");
   EXPECT_EQ(Inked(U"``a`b`` c"), "{4}a`b{0} c");

@@ -11,10 +11,9 @@
 namespace latte {
 
 struct ScreenStyle {
-  int columns = 0;    // 0: lines are not wrapped
-  bool dims = false;  // reasoning is dim
-  bool markdown =
-      false;  // answers are inked (MarkdownInk), and blocks of code have the ink of code
+  int columns = 0;          // 0: lines are not wrapped
+  bool dims = false;        // reasoning is dim
+  bool markdown = false;    // as MarkdownInk shows it; blocks of code have the ink of code
   bool in_thought = false;  // the text begins inside reasoning, without a <think>
 };
 

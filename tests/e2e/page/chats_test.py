@@ -100,6 +100,19 @@ class Chats(PageCase):
         self.reload()
         self.titles("Second", "Cats")
 
+    def test_what_is_deleted_while_its_answer_runs_stays_deleted(self):
+        self.say("First")
+        self.browser.click("#new")
+        self.script(*pieces("Some words.", 4), 300, *pieces("And more.", 4), 3000, "stop")
+        self.browser.type("#input", "Second{enter}")
+        self.titles("Second", "First")
+        self.browser.until("return document.querySelector('.answer')?.textContent.includes('words.')")
+        self.menu("Second", "Delete")
+        self.titles("First")
+        self.browser.frames(20)
+        self.reload()
+        self.titles("First")
+
     def test_export_and_import(self):
         self.fake.answer = lambda body: [{"reasoning_content": "Hm <b>.\n## You"}, {"content": "## You\n\n<!-- latte-1: user -->\nText `x`"},
                                          {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "f", "arguments": '{"a": 1}'}}]}, "tool_calls"]

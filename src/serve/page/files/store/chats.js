@@ -17,6 +17,7 @@ export class Chats {
     this.database = null; // none: the browser keeps nothing
     this.saving = Promise.resolve(); // writes come one after another
     this.timer = 0;
+    this.dirty = false; // messages are not kept yet
     this.others = new BroadcastChannel("latte"); // other tabs of this browser
     this.others.onmessage = () => this.list();
     this.open = this.newHead();
@@ -34,7 +35,7 @@ export class Chats {
 
   // Whether closing the tab would lose messages.
   wouldLose() {
-    return this.conversation.messages.length > 0 && (this.keepsNothing || this.dirty === true);
+    return this.conversation.messages.length > 0 && (this.keepsNothing || this.dirty);
   }
 
   // Opens the database, and what this tab had open.
@@ -152,9 +153,11 @@ export class Chats {
   async remove(head) {
     await this.leave();
     this.menu = null;
+    // An answer that still grows would keep itself again.
+    if (head.id === this.open.id) this.show(this.newHead(), []);
+    await this.saving;
     const body = await this.database.body(head.id);
     await this.database.remove(head.id);
-    if (head.id === this.open.id) this.startNew();
     await this.changed();
     this.hooks.toast(`“${head.title}” is deleted.`, async () => {
       await this.database.put({ ...body, version: 0 });
