@@ -11,7 +11,7 @@ constexpr int kMostHashes = 6;
 
 bool IsSpace(char32_t c) { return c == U' ' || c == U'\t' || c == U'\n'; }
 
-// What a backslash takes the meaning from.
+// The marks that a backslash turns into plain characters.
 bool IsMark(char32_t c) {
   return c < 0x80 &&
          std::string_view("#*+-_`").find(static_cast<char>(c)) != std::string_view::npos;
