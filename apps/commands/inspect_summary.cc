@@ -101,7 +101,7 @@ class SummaryText {
   // The parts of the available memory for 4,096 tokens of context. Weights and cache fill it if they are
   // larger.
   void AddMemoryBar(int64_t weights) {
-    constexpr int kColumns = 40;
+    constexpr int kColumns = 36;
     const int64_t tokens = std::min<int64_t>(4096, Int("max_position"));
     const int64_t cache = tokens * CachePerToken();
     const int64_t rest = std::max<int64_t>(0, Int("available_memory_bytes") - weights - cache);
