@@ -1,8 +1,11 @@
 """latte --device cuda from a user's view, over the emulated driver. Usage: cuda_test.py LATTE_BINARY DRIVER_LIBRARY; needs only Python's
 standard library."""
 import json
+import math
 import os
 import pathlib
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,6 +23,29 @@ def latte(*args, driver=None, stdin="", **env):
                           env={**variables, "LATTE_CUDA_DRIVER": driver or DRIVER, **env})
 
 
+def write_wide_tiny(folder, latents):
+    """The model `tiny` with wider latents, and zeros for weights."""
+    tiny = pathlib.Path(__file__).resolve().parents[2] / "models/tiny"
+    config = json.loads((tiny / "config.json").read_text())
+    old, rope = config["kv_lora_rank"], config["qk_rope_head_dim"]
+    (folder / "config.json").write_text(json.dumps({**config, "kv_lora_rank": latents}))
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(tiny / name, folder)
+    with open(tiny / "model.safetensors", "rb") as file:
+        tensors = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+    at = 0
+    for name, tensor in tensors.items():
+        if name == "__metadata__":
+            continue
+        if "kv_" in name:
+            tensor["shape"] = [latents + {old: 0, old + rope: rope}[n] if n in (old, old + rope) else n for n in tensor["shape"]]
+        end = at + math.prod(tensor["shape"]) * {"BF16": 2, "F32": 4}[tensor["dtype"]]
+        tensor["data_offsets"], at = [at, end], end
+    header = json.dumps(tensors).encode()
+    header += b" " * (-len(header) % 8)
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(at))
+
+
 class SameAnswers(unittest.TestCase):
     def test_run_writes_what_the_cpu_writes(self):
         cpu = latte(*STORY)
@@ -31,6 +57,17 @@ class SameAnswers(unittest.TestCase):
         args = ["run", "tiny-sparse", "-p", "The dog", "--seed", "3", "--temperature", "0.8", "-n", "3", "--dtype", "f32"]
         cpu, gpu = latte(*args), latte(*args, "--device", "cuda:0")
         self.assertEqual((gpu.returncode, gpu.stdout), (0, cpu.stdout), gpu.stderr)
+
+    def test_quantised_caches(self):
+        for cache in ("int8", "fp8"):
+            args = ["run", "tiny-sparse", "-p", "The dog", "--seed", "0", "-n", "2", "--dtype", "f32", "--cache-dtype", cache]
+            cpu, gpu = latte(*args), latte(*args, "--device", "cuda")
+            self.assertEqual((gpu.returncode, gpu.stdout), (0, cpu.stdout), gpu.stderr)
+
+    def test_drafts(self):
+        gpu = latte(*STORY, "--device", "cuda", "--draft-tokens", "2", "--stats")
+        self.assertEqual((gpu.returncode, gpu.stdout), (0, latte(*STORY).stdout), gpu.stderr)
+        self.assertRegex(gpu.stderr, r"drafted +[1-9]")
 
     def test_score(self):
         args = ["score", "tiny", "-p", "Once upon a time", "--json", "--dtype", "f32"]
@@ -92,7 +129,9 @@ class Refusals(unittest.TestCase):
             self.refused(2, "run, score and batch", args=args)
 
     def test_kernels_that_are_missing(self):
-        self.refused(2, "no kernel for sm_90", "a cache of int8", args=[*STORY, "--cache-dtype", "int8"])
+        with tempfile.TemporaryDirectory() as folder:
+            write_wide_tiny(pathlib.Path(folder), latents=1032)
+            self.refused(2, "no kernel for sm_90", "C = 1032", "without --device cuda", args=["run", folder, *STORY[2:]])
 
     def test_a_kernel_that_fails(self):
         self.refused(1, "the GPU failed while", "unspecified launch failure", LATTE_EMULATOR_FAIL_LAUNCH="90")

@@ -12,8 +12,8 @@ namespace {
 constexpr bool IsFloat(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
 }
-constexpr bool IsPlainCache(DType dtype, CacheFormat kind) {
-  return kind == CacheFormat::kPlain && IsFloat(dtype);
+constexpr bool IsCache(DType dtype, CacheFormat kind) {
+  return kind != CacheFormat::kPlain || IsFloat(dtype);
 }
 constexpr int64_t kMostColumns = 1024;  // of a value of attention (any/attention.cuh)
 
@@ -41,6 +41,7 @@ constexpr std::array<Kernel<Op>, 1> Any(std::string_view name, Launcher<Op> run,
 }
 
 constexpr std::string_view kFloats = "f32, bf16, f16";
+constexpr std::string_view kCaches = "f32 × any";
 
 // The kernels of an op; none for ops of the host.
 template <class Op>
@@ -64,14 +65,12 @@ constexpr auto kRows<ExpertGemmOp> = Any<ExpertGemmOp>(
 template <>
 constexpr auto kRows<MlaDecodeOp> = Any<MlaDecodeOp>(
     "any.mla_decode", LaunchMlaDecode,
-    [](const MlaDecodeOp::Shape& s) {
-      return IsPlainCache(s.cache, s.kind) && s.c <= kMostColumns;
-    },
-    kFloats);
+    [](const MlaDecodeOp::Shape& s) { return IsCache(s.cache, s.kind) && s.c <= kMostColumns; },
+    kCaches);
 template <>
 constexpr auto kRows<IndexTopKOp> = Any<IndexTopKOp>(
     "any.index_topk", LaunchIndexTopK,
-    [](const IndexTopKOp::Shape& s) { return IsPlainCache(s.cache, s.kind); }, kFloats);
+    [](const IndexTopKOp::Shape& s) { return IsCache(s.cache, s.kind); }, kCaches);
 template <>
 constexpr auto kRows<MhaOp> = Any<MhaOp>("any.mha", LaunchMha,
                                          [](const MhaOp::Shape& s) { return s.v <= kMostColumns; });
@@ -79,17 +78,17 @@ template <>
 constexpr auto kRows<LseMergeOp> = Any<LseMergeOp>("any.lse_merge", LaunchLseMerge);
 template <>
 constexpr auto kRows<AppendOp> = Any<AppendOp>(
-    "any.append", LaunchAppend,
-    [](const AppendOp::Shape& s) { return IsPlainCache(s.cache, s.kind); }, kFloats);
+    "any.append", LaunchAppend, [](const AppendOp::Shape& s) { return IsCache(s.cache, s.kind); },
+    kCaches);
 template <>
 constexpr auto kRows<NormRopeAppendOp> = Any<NormRopeAppendOp>(
     "any.norm_rope_append", LaunchNormRopeAppend,
-    [](const NormRopeAppendOp::Shape& s) { return IsFloat(s.w) && IsPlainCache(s.cache, s.kind); },
-    kFloats);
+    [](const NormRopeAppendOp::Shape& s) { return IsFloat(s.w) && IsCache(s.cache, s.kind); },
+    kCaches);
 template <>
 constexpr auto kRows<GatherPagesOp> = Any<GatherPagesOp>(
     "any.gather_pages", LaunchGatherPages,
-    [](const GatherPagesOp::Shape& s) { return IsPlainCache(s.cache, s.kind); }, kFloats);
+    [](const GatherPagesOp::Shape& s) { return IsCache(s.cache, s.kind); }, kCaches);
 template <>
 constexpr auto kRows<CopyPageOp> = Any<CopyPageOp>("any.copy_page", LaunchCopyPage);
 template <>

@@ -31,7 +31,8 @@ struct Rows {
     FillRandom(rope, rng);
     for (int64_t t = 0; t < kCount; ++t) slots.push_back(table[t / 16] * 16 + t % 16);
   }
-  void Append() const { RunRef<AppendOp>({latent, rope, pages, slots, format}); }
+  AppendOp::Params Params() const { return {latent, rope, pages, slots, format}; }
+  void Append() const { RunRef<AppendOp>(Params()); }
   GatherPagesOp::Params Gather(const TensorView& y, int64_t begin) const {
     return {pages, table, begin, y, latent.view().shape[1], format};
   }
@@ -104,6 +105,65 @@ TEST(CachedRowConformance, NumbersComeBackWithinHalfAStep) {
         }
     }
   }
+}
+
+// Rows on which formats can differ by a bit: the numbers of row `t` are of one kind.
+void FillHard(const TensorView& rows, std::mt19937& rng) {
+  const int64_t width = rows.shape[1];
+  for (int64_t t = 0; t < rows.shape[0]; ++t)
+    for (int64_t i = 0; i < width; ++i) {
+      float& x = rows.Row<float>(t)[i];
+      const float sign = rng() % 2 == 0 ? 1.0f : -1.0f;
+      const auto halves = static_cast<float>(rng() % 255) / 2;  // ties, with 127 below
+      switch (t % 9) {
+        case 0:
+          x = sign * 0.0f;
+          break;
+        case 1:
+          x = i == width / 2 ? 127.0f : sign * halves;
+          break;
+        case 2:  // of e4m3: the scale is a power of two exactly, and the next float above it
+          x = i % 128 == 0 ? (i == 0 ? 448.0f : std::nextafter(448.0f, 1e9f)) : sign * halves;
+          break;
+        case 3:
+          x *= 0x1p-99f;
+          break;
+        case 4:
+          x *= 0x1p-126f;
+          break;
+        case 5:
+          x *= 0x1p120f;
+          break;
+        case 6:
+          x = i == width - 1 ? std::copysign(std::nanf(""), sign) : x;
+          break;
+        case 7:
+          x = i == 0 ? sign * INFINITY : x;
+          break;
+        default:
+          break;
+      }
+    }
+}
+
+TEST(CachedRowConformance, AppendWritesTheBytesOfTheReference) {
+  std::mt19937 rng(12);
+  for (const CacheDType cache : kFormats)
+    for (const Widths w : kWidths) {
+      SCOPED_TRACE(fmt::format("{} C={} R={}", Name(cache), w.c, w.r));
+      Rows rows(cache, w, rng);
+      if (cache.kind == CacheFormat::kF8Dense) rows.format.descale = 0.3f;
+      FillHard(rows.latent, rng);
+      FillHard(rows.rope, rng);
+      rows.Append();
+      const std::vector<std::byte> want = rows.pages.Bytes();
+      ForEachFastRow<AppendOp>(AppendOp::ShapeOf(rows.Params()), [&](const Kernel<AppendOp>& row) {
+        rows.pages.Poison();
+        RunRow(row, rows.Params(), 2);
+        ASSERT_TRUE(rows.pages.Bytes() == want);
+      });
+      if (HasFatalFailure()) return;
+    }
 }
 
 // NaN and infinity are not stored as ordinary numbers and do not end the process.

@@ -5,7 +5,7 @@
 // result depends on the query and its keys alone.
 #pragma once
 
-#include "src/kernels/cuda/common/elements.cuh"
+#include "src/kernels/cuda/common/cache_rows.cuh"
 #include "src/kernels/cuda/common/math.cuh"
 #include "src/kernels/cuda/common/reduce.cuh"
 #include "src/kernels/cuda/params/attention.h"
@@ -101,8 +101,8 @@ LATTE_DEVICE void MlaDecode(const MlaDecodeParams& p) {
   const int32_t* const list = p.positions == nullptr ? nullptr : p.positions + t * p.most;
   const int keys = list == nullptr ? place.position + 1 : ListLength(list, p.most);
   const auto row_of = [&](int i) {
-    return CacheRow(place.pages, p.page_tokens, list == nullptr ? i : LoadGlobal(list + i)) *
-           p.width;
+    return RowOf(p.cache, CacheRow(place.pages, p.cache.page_tokens,
+                                   list == nullptr ? i : LoadGlobal(list + i)));
   };
   const float* const q_latent = p.q_latent + t * p.latent_stride + h * p.latent_head;
   const float* const q_rope = p.q_rope + t * p.rope_stride + h * p.rope_head;
@@ -110,21 +110,12 @@ LATTE_DEVICE void MlaDecode(const MlaDecodeParams& p) {
   for (int begin = 0; begin < keys; begin += kTileKeys) {
     const int count = keys - begin < kTileKeys ? keys - begin : kTileKeys;
     float score = MinusInfinity();
-    if (Thread() < count) {
-      const int64_t key = row_of(begin + Thread());
-      float dot = 0;
-      for (int i = 0; i < p.c; ++i)
-        dot = Fma(LoadGlobal(q_latent + i), LoadElement(p.cache, p.cache_type, key + i), dot);
-      for (int i = 0; i < p.r; ++i)
-        dot = Fma(LoadGlobal(q_rope + i), LoadElement(p.cache, p.cache_type, key + p.c + i), dot);
-      score = Mul(dot, p.scale);
-    }
-    AddTile(row, score, count, p.c, [&](int j, int column) {
-      return LoadElement(p.cache, p.cache_type, row_of(begin + j) + column);
-    });
+    if (Thread() < count) score = Mul(RowDot(row_of(begin + Thread()), q_latent, q_rope), p.scale);
+    AddTile(row, score, count, p.cache.c,
+            [&](int j, int column) { return row_of(begin + j).Value(column); });
   }
   const int64_t out = t * p.h + h;
-  FinishRow(row, p.c, p.o + out * p.c, p.lse == nullptr ? nullptr : p.lse + out);
+  FinishRow(row, p.cache.c, p.o + out * p.cache.c, p.lse == nullptr ? nullptr : p.lse + out);
 }
 
 // Grid: [t, h].

@@ -1,21 +1,19 @@
-// any.append, any.norm_rope_append, any.gather_pages, any.copy_page: rows of the cache, unquantised.
+// any.append, any.norm_rope_append, any.gather_pages, any.copy_page: rows of the cache in every format.
 #pragma once
 
 #include "src/kernels/cuda/any/norm.cuh"
 #include "src/kernels/cuda/any/rows.cuh"
+#include "src/kernels/cuda/common/store_cache_row.cuh"
 #include "src/kernels/cuda/params/cache.h"
 
 namespace latte::cuda {
 
-// Grid: t.
+// A warp a token.
 LATTE_DEVICE void Append(const AppendParams& p) {
-  const int64_t t = BlockX();
-  const int64_t slot = LoadGlobal(p.slots + t);
-  for (int i = Thread(); i < p.width; i += kPointThreads) {
-    const float* const from =
-        i < p.a ? p.first + t * p.first_stride + i : p.second + t * p.second_stride + i - p.a;
-    StoreElement(p.cache, p.cache_type, slot * p.width + i, LoadGlobal(from));
-  }
+  const int t = RowOfWarp();
+  if (t >= p.t) return;
+  StoreRow(p.cache, LoadGlobal(p.slots + t), p.first + t * p.first_stride,
+           p.second + t * p.second_stride);
 }
 
 // A warp a token. The bytes are those of RmsNorm, then Rope, then Append.
@@ -35,21 +33,19 @@ LATTE_DEVICE void NormRopeAppend(const NormRopeAppendParams& p) {
     RotatePair(x, j, half, p.interleaved != 0, LoadGlobal(p.cos + int64_t{t} * half + j),
                LoadGlobal(p.sin + int64_t{t} * half + j));
   }
-  if (p.cache == nullptr) return;
+  if (p.cache.base == nullptr) return;
   SyncWarp();
-  const int64_t slot = LoadGlobal(p.slots + t);
-  const int width = p.c + p.r;
-  for (int i = Lane(); i < width; i += kWarp)
-    StoreElement(p.cache, p.cache_type, slot * width + i, LoadGlobal(latent + i));
+  StoreRow(p.cache, LoadGlobal(p.slots + t), latent, latent + p.c);
 }
 
 LATTE_DEVICE void GatherPages(const GatherPagesParams& p) {
   const int64_t i = LaneOfGrid();
-  if (i >= int64_t{p.s} * p.width) return;
-  const int64_t key = p.key_begin + i / p.width;
-  const int64_t page = LoadGlobal(p.pages + key / p.page_tokens);
-  const int64_t row = page * p.page_tokens + key % p.page_tokens;
-  StoreGlobal(p.y + i, LoadElement(p.cache, p.cache_type, row * p.width + i % p.width));
+  const int width = p.cache.c + p.cache.r;
+  if (i >= int64_t{p.s} * width) return;
+  const int64_t key = p.key_begin + i / width;
+  const int64_t page = LoadGlobal(p.pages + key / p.cache.page_tokens);
+  const int64_t row = page * p.cache.page_tokens + key % p.cache.page_tokens;
+  StoreGlobal(p.y + i, RowOf(p.cache, row).Value(static_cast<int>(i % width)));
 }
 
 // Grid: [⌈bytes/128⌉, layers].

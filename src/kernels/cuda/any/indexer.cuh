@@ -27,13 +27,10 @@ struct KeyScores {
   SharedAddr kept;
 
   LATTE_DEVICE uint32_t Compute(int key) const {
-    const int64_t row = CacheRow(pages, p.page_tokens, key) * p.width;
+    const CachedRow row = RowOf(p.cache, CacheRow(pages, p.cache.page_tokens, key));
     float sum = 0;
     for (int h = 0; h < p.h; ++h) {
-      const float* const q = p.q + t * p.q_stride + h * p.q_head;
-      float dot = 0;
-      for (int i = 0; i < p.w; ++i)
-        dot = Fma(LoadGlobal(q + i), LoadElement(p.cache, p.cache_type, row + i), dot);
+      const float dot = RowDot(row, p.q + t * p.q_stride + h * p.q_head, nullptr);
       sum = Fma(LoadGlobal(p.weights + t * p.weights_stride + h), dot > 0 ? dot : 0.0f, sum);
     }
     return OrderOf(sum);

@@ -13,13 +13,11 @@ void LaunchAppend(const AppendOp::Params& p, const Exec& exec) {
     out.second = p.second.Ptr<const float>();
     out.second_stride = p.second.stride[0];
   }
-  out.cache = p.pages.data;
+  const AppendOp::Shape s = AppendOp::ShapeOf(p);
   out.slots = p.slots.data();
-  out.t = static_cast<int32_t>(p.first.shape[0]);
-  out.a = static_cast<int32_t>(p.first.shape[1]);
-  out.width = static_cast<int32_t>(p.pages.shape[2]);
-  out.cache_type = ElementOf(p.pages.dtype);
-  KernelsOf(exec).Launch<KernelId::kAppend>({p.first.shape[0]}, out, exec.stream);
+  out.cache = CacheRowsOf(p.pages, p.row_format, s.first, s.second);
+  out.t = static_cast<int32_t>(s.t);
+  KernelsOf(exec).Launch<KernelId::kAppend>(WarpsGrid(s.t), out, exec.stream);
 }
 
 void LaunchNormRopeAppend(const NormRopeAppendOp::Params& p, const Exec& exec) {
@@ -36,9 +34,8 @@ void LaunchNormRopeAppend(const NormRopeAppendOp::Params& p, const Exec& exec) {
     out.sin = p.sin.Ptr<const float>();
   }
   if (!p.pages.empty()) {
-    out.cache = p.pages.data;
+    out.cache = CacheRowsOf(p.pages, p.row_format, s.c, s.r);
     out.slots = p.slots.data();
-    out.cache_type = ElementOf(p.pages.dtype);
   }
   out.t = static_cast<int32_t>(s.t);
   out.h = static_cast<int32_t>(s.h);
@@ -52,14 +49,13 @@ void LaunchNormRopeAppend(const NormRopeAppendOp::Params& p, const Exec& exec) {
 
 void LaunchGatherPages(const GatherPagesOp::Params& p, const Exec& exec) {
   GatherPagesParams out = {};
-  out.cache = p.pages.data;
+  const GatherPagesOp::Shape s = GatherPagesOp::ShapeOf(p);
+  const bool is_plain = s.kind == CacheFormat::kPlain;  // then c says nothing
+  out.cache = CacheRowsOf(p.pages, p.row_format, is_plain ? s.w : s.c, is_plain ? 0 : s.w - s.c);
   out.pages = p.page_table.data();
   out.y = p.y.Ptr<float>();
   out.key_begin = p.key_begin;
-  out.s = static_cast<int32_t>(p.y.shape[0]);
-  out.page_tokens = static_cast<int32_t>(p.pages.shape[1]);
-  out.width = static_cast<int32_t>(p.pages.shape[2]);
-  out.cache_type = ElementOf(p.pages.dtype);
+  out.s = static_cast<int32_t>(s.s);
   KernelsOf(exec).Launch<KernelId::kGatherPages>(LanesGrid(p.y.elements()), out, exec.stream);
 }
 

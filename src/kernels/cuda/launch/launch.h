@@ -14,6 +14,9 @@ inline const KernelSet& KernelsOf(const Exec& exec) { return *exec.machine->gpu;
 // The type of a tensor that kernels read as numbers.
 Element ElementOf(DType dtype);
 
+// The rows of a layer. pages: [pages, P, W].
+CacheRows CacheRowsOf(const TensorView& pages, CacheRowFormat format, int64_t c, int64_t r);
+
 // Lanes of one grid: the blocks for `lanes` lanes.
 Grid LanesGrid(int64_t lanes);
 // The blocks for `rows` rows, a warp each.

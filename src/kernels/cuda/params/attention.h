@@ -1,5 +1,6 @@
 #pragma once
 
+#include "src/kernels/cuda/params/cache_rows.h"
 #include "src/kernels/cuda/params/types.h"
 #include "src/kernels/params/step_chunk.h"
 
@@ -15,12 +16,10 @@ struct SequenceTable {
 struct MlaDecodeParams {
   const float *q_latent, *q_rope;  // [t, h, c], [t, h, r]
   int64_t latent_stride, latent_head, rope_stride, rope_head;
-  const void* cache;         // [pages, page_tokens, width]
+  CacheRows cache;
   float *o, *lse;            // [t, h, c], [t, h]; lse may be null
   const int32_t* positions;  // [t, most]; null: all keys
-  int32_t most;
-  int32_t h, c, r, page_tokens, width;
-  Element cache_type;
+  int32_t most, h;
   float scale;
   SequenceTable sequences;
 };
@@ -28,12 +27,10 @@ struct MlaDecodeParams {
 struct IndexTopKParams {
   const float *q, *weights;  // [t, h, w], [t, h]
   int64_t q_stride, q_head, weights_stride;
-  const void* cache;   // [pages, page_tokens, width]
+  CacheRows cache;     // c: w
   int32_t* positions;  // [t, most]
-  int32_t most;
-  int32_t h, w, page_tokens, width;
+  int32_t most, h;
   int32_t kept_scores;  // scores that shared memory holds
-  Element cache_type;
   SequenceTable sequences;
 };
 

@@ -1,16 +1,16 @@
 #pragma once
 
+#include "src/kernels/cuda/params/cache_rows.h"
 #include "src/kernels/cuda/params/types.h"
 
 namespace latte::cuda {
 
 struct AppendParams {
-  const float *first, *second;  // [t, a], [t, width − a]
+  const float *first, *second;  // [t, c], [t, r]
   int64_t first_stride, second_stride;
-  void* cache;           // [pages · page_tokens, width]
   const int64_t* slots;  // [t]
-  int32_t t, a, width;
-  Element cache_type;
+  CacheRows cache;
+  int32_t t;
 };
 
 struct NormRopeAppendParams {
@@ -18,21 +18,20 @@ struct NormRopeAppendParams {
   int64_t latent_stride, rope_stride, rope_head;
   const void* w;           // [c]
   const float *cos, *sin;  // [t, r/2]; null: nothing is rotated
-  void* cache;             // null: none is written
   const int64_t* slots;
+  CacheRows cache;  // base null: none is written
   int32_t t, h, c, r;
   int32_t interleaved;
-  Element w_type, cache_type;
+  Element w_type;
   float eps;
 };
 
 struct GatherPagesParams {
-  const void* cache;     // [pages, page_tokens, width]
   const int32_t* pages;  // of the sequence
-  float* y;              // [s, width]
+  float* y;              // [s, c + r]
   int64_t key_begin;
-  int32_t s, page_tokens, width;
-  Element cache_type;
+  CacheRows cache;
+  int32_t s;
 };
 
 // One page of up to kMostLayers layers.
