@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -22,6 +23,10 @@ constexpr size_t kBytes = 256;
 class DriverRulesTest : public testing::Test {
  protected:
   DriverRulesTest() : driver_(Driver::Load().value()) {
+    abi::Device device = 0;
+    Expect(d().cuDeviceGet(&device, 0));
+    Expect(d().cuDevicePrimaryCtxRetain(&context_, device));
+    Expect(d().cuCtxSetCurrent(context_));
     Expect(d().cuModuleLoadData(&module_, ""));
     Expect(d().cuModuleGetFunction(&add_, module_, "latte_AddRows"));
     for (abi::Ptr* at : {&a_, &b_}) Expect(d().cuMemAlloc_v2(at, kBytes));
@@ -62,6 +67,7 @@ class DriverRulesTest : public testing::Test {
   }
 
   std::shared_ptr<const Driver> driver_;
+  abi::Context context_ = nullptr;
   abi::Module module_ = nullptr;
   abi::Function add_ = nullptr;
   abi::Ptr a_ = 0, b_ = 0;
@@ -80,6 +86,19 @@ TEST_F(DriverRulesTest, AStreamRunsAsLateAsEventsAllow) {
   filled.Record(first.get());
   Expect(d().cuStreamWaitEvent(second.get(), filled.get(), 0));
   EXPECT_EQ(Read(a_, second), All(3));
+}
+
+TEST_F(DriverRulesTest, AThreadWithoutAContextDoesNothing) {
+  const Stream stream(d());
+  std::thread([&] {
+    abi::Ptr at = 0;
+    Expect(d().cuMemAlloc_v2(&at, kBytes), abi::kInvalidContext);
+    Expect(Fill(a_, 1, stream), abi::kInvalidHandle);
+    Expect(Add(a_, b_, stream), abi::kInvalidHandle);
+    Expect(d().cuCtxSetCurrent(context_));
+    Expect(Fill(a_, 1, stream));
+  }).join();
+  EXPECT_EQ(Read(a_, stream), All(1));
 }
 
 TEST_F(DriverRulesTest, PinnedMemoryIsReadWhenTheCopyRunsAndOtherMemoryAtTheCall) {

@@ -38,6 +38,7 @@ class CudaDevice final : public Device {
 
   const Driver& driver() const { return *driver_; }
   const GpuInfo& info() const { return info_; }
+  abi::Context context() const { return context_; }
   int64_t FreeBytes() const;
 
   // Makes this GPU the one that the calling thread's calls of the driver are for.

@@ -20,7 +20,10 @@ class Call {
   std::lock_guard<std::mutex> lock_;
 };
 
-// Null for the default stream, which our code must not use, and for what is no stream.
+// Whether this thread has a current context, without which a real driver does nothing.
+bool HasContext();
+
+// Null without a context, for the default stream, which our code must not use, and for what is no stream.
 StreamState* StreamOf(abi::Stream stream);
 
 inline abi::Code Enqueued(StreamState& stream, Work work) {

@@ -12,6 +12,8 @@ namespace {
 constexpr int kSharedBytes = 227 << 10, kMultiprocessors = 132, kMajor = 9, kMinor = 0;
 constexpr size_t kHostPage = 4096;
 
+thread_local abi::Context current_context = nullptr;
+
 std::string& FirstReport() {
   static std::string text;
   return text;
@@ -30,7 +32,10 @@ DriverState& Driver() {
   return *driver;
 }
 
+bool HasContext() { return current_context != nullptr; }
+
 StreamState* StreamOf(abi::Stream stream) {
+  if (!HasContext()) return nullptr;
   for (const auto& each : Driver().streams)
     if (each.get() == stream) return each.get();
   Driver().Report(stream == nullptr ? "work for the default stream" : "work for no stream");
@@ -139,10 +144,15 @@ abi::Code cuDevicePrimaryCtxRetain(abi::Context* context, abi::Device) {
 
 abi::Code cuDevicePrimaryCtxRelease_v2(abi::Device) { return abi::kSuccess; }
 
-abi::Code cuCtxSetCurrent(abi::Context) { return abi::kSuccess; }
+// Each thread has its own.
+abi::Code cuCtxSetCurrent(abi::Context context) {
+  current_context = context;
+  return abi::kSuccess;
+}
 
 abi::Code cuMemGetInfo_v2(size_t* free, size_t* total) {
   const Call call;
+  if (!HasContext()) return abi::kInvalidContext;
   *total = Driver().memory.limit();
   *free = *total - Driver().memory.in_use();
   return abi::kSuccess;
@@ -150,6 +160,7 @@ abi::Code cuMemGetInfo_v2(size_t* free, size_t* total) {
 
 abi::Code cuMemAlloc_v2(abi::Ptr* at, size_t bytes) {
   const Call call;
+  if (!HasContext()) return abi::kInvalidContext;
   if (Driver().AnyCapture()) return Driver().RefuseInCapture();
   if (bytes == 0) return abi::kInvalidValue;
   ++Driver().counts.allocations;
@@ -160,6 +171,7 @@ abi::Code cuMemAlloc_v2(abi::Ptr* at, size_t bytes) {
 // Waits for all work, as the real one does.
 abi::Code cuMemFree_v2(abi::Ptr at) {
   const Call call;
+  if (!HasContext()) return abi::kInvalidContext;
   if (Driver().AnyCapture()) return Driver().RefuseInCapture();
   for (const auto& stream : Driver().streams) Driver().RunTo(*stream, stream->issued);
   return Driver().memory.Give(at) ? abi::kSuccess : abi::kInvalidValue;
@@ -167,6 +179,7 @@ abi::Code cuMemFree_v2(abi::Ptr at) {
 
 abi::Code cuMemHostAlloc(void** at, size_t bytes, unsigned) {
   const Call call;
+  if (!HasContext()) return abi::kInvalidContext;
   if (Driver().AnyCapture()) return Driver().RefuseInCapture();
   const size_t size = (bytes + kHostPage - 1) / kHostPage * kHostPage;
   *at = std::aligned_alloc(kHostPage, size);
@@ -178,6 +191,7 @@ abi::Code cuMemHostAlloc(void** at, size_t bytes, unsigned) {
 
 abi::Code cuMemFreeHost(void* at) {
   const Call call;
+  if (!HasContext()) return abi::kInvalidContext;
   for (const auto& stream : Driver().streams) Driver().RunTo(*stream, stream->issued);
   if (Driver().pinned.erase(static_cast<std::byte*>(at)) == 0) return abi::kInvalidValue;
   std::free(at);
@@ -187,15 +201,19 @@ abi::Code cuMemFreeHost(void* at) {
 // The kernels are compiled into this library, whatever the image holds.
 abi::Code cuModuleLoadData(abi::Module* module, const void*) {
   const Call call;
+  if (!HasContext()) return abi::kInvalidContext;
   if (Driver().AnyCapture()) return Driver().RefuseInCapture();
   *module = &Driver();
   return abi::kSuccess;
 }
 
-abi::Code cuModuleUnload(abi::Module) { return abi::kSuccess; }
+abi::Code cuModuleUnload(abi::Module) {
+  return HasContext() ? abi::kSuccess : abi::kInvalidContext;
+}
 
 abi::Code cuModuleGetFunction(abi::Function* function, abi::Module, const char* name) {
   const Call call;
+  if (!HasContext()) return abi::kInvalidContext;
   for (FunctionState& each : Driver().functions)
     if (std::strcmp(each.name, name) == 0) {
       *function = &each;

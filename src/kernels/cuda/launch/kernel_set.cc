@@ -49,7 +49,9 @@ Result<std::unique_ptr<const KernelSet>> KernelSet::Load(const CudaDevice& devic
 }
 
 KernelSet::~KernelSet() {
-  if (module_ != nullptr) device_.driver().cuModuleUnload(module_);
+  if (module_ == nullptr) return;
+  device_.driver().cuCtxSetCurrent(device_.context());  // this thread may have none
+  device_.driver().cuModuleUnload(module_);
 }
 
 void KernelSet::LaunchAny(KernelId id, const Grid& grid, int64_t shared_bytes, const void* params,
