@@ -64,8 +64,9 @@ Command AddSynth(const FlagSet& app) {
   sub.Add("--dense", flags->spec.dense, "first layers without experts (default: the model's)");
   sub.Add("--vocab", flags->spec.vocab, "tokens of the vocabulary (default: the model's)");
   sub.Add("--experts", flags->spec.experts, "experts per layer (default: the model's)");
-  sub.Add("--mtp", flags->spec.mtp,
-          "multi-token-prediction layers (default: 1 for v3-lite, none for the others)");
+  sub.Add(
+      "--mtp", flags->spec.mtp,
+      "multi-token-prediction layers (default: 1 for v3-lite and v3-micro, none for the others)");
   sub.Add("--dtype", flags->dtype,
           fmt::format("{} (default: bf16); all but the first two as `quantize` writes them",
                       SynthFormats()));

@@ -15,7 +15,8 @@ import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 assert all(line["ok"] for line in lines), lines
 cases = [line["case"] for line in lines]
-assert "ProbeMatrix" in cases and "tiny writes what the CPU writes" in cases, cases
+for name in "ProbeMatrix", "tiny writes what the CPU writes", "v3-micro writes what the CPU writes", "tiny has the emulator's bytes":
+    assert name in cases, (name, cases)
 END
 if LATTE_CUDA_DRIVER="$driver" LATTE_EMULATOR_FAIL_LAUNCH=2 "$root/bench/gpu_check/run.sh" "$scratch/bundle" "$scratch/failed" short; then
   echo "a driver whose second launch fails: expected exit code 1, found 0"

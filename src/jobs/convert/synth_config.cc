@@ -180,6 +180,26 @@ constexpr ShapeRow V3Lite() {
   return row;
 }
 
+// The attention widths of V3 in the smallest model that has all its parts, for tests of kernels; not a
+// published model.
+constexpr ShapeRow V3Micro() {
+  ShapeRow row = V3Lite();
+  row.name = "v3-micro";
+  row.layers = 3;
+  row.d = 512;
+  row.cq = 256;
+  row.dense_width = 512;
+  row.vocab = 512;
+  row.experts = 8;
+  row.shared = 1;
+  row.chosen = 2;
+  row.groups = 2;
+  row.groups_kept = 1;
+  row.expert_width = 256;
+  row.first_dense = 1;
+  return row;
+}
+
 constexpr ShapeRow kKimiK2 = {
     .name = "kimi-k2",
     .architecture = "DeepseekV3ForCausalLM",
@@ -273,8 +293,8 @@ constexpr std::array kMiniCpm3Factors = {
     10.475458000005451, 13.062047352306353, 14.85530648787323,  15.906017515851266,
     16.461961959767827, 16.740306425132907, 16.87581087164081,  16.940876586213285};
 
-constexpr std::array kShapes = {kV2Lite,  kV2,     kV3,         V32(),    V3Attn(),
-                                V3Lite(), kKimiK2, kGlm47Flash, kMiniCpm3};
+constexpr std::array kShapes = {kV2Lite,  kV2,       kV3,     V32(),       V3Attn(),
+                                V3Lite(), V3Micro(), kKimiK2, kGlm47Flash, kMiniCpm3};
 
 Result<const ShapeRow*> FindShape(const std::string& name) {
   for (const ShapeRow& row : kShapes)
