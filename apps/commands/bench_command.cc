@@ -16,7 +16,7 @@ namespace {
 
 // The files are deleted as soon as all ranks have loaded them, so none remain however the bench ends.
 Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int threads,
-                                             RankGroup* ranks) {
+                                             const Device& device, RankGroup* ranks) {
   LATTE_ASSIGN_OR_RETURN(const SynthSpec spec, ParseSynthSpec(text));
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   Result<std::unique_ptr<Model>> loaded = [&]() -> Result<std::unique_ptr<Model>> {
@@ -27,8 +27,9 @@ Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int thread
                                spec, pool, [&] { return interrupts.TakeFirst(); },
                                std::bind_front(&Progress::Show, &shown)));
     shown.End();
-    if (ranks == nullptr) return LoadModel(folder.dir());
     ModelOptions options;
+    options.device = &device;
+    if (ranks == nullptr) return LoadModel(folder.dir(), options);
     LATTE_RETURN_IF_ERROR(ranks->AnnounceModel(folder.dir(), options));
     return ranks->Share(LoadModel(folder.dir(), options));
   }();
@@ -56,21 +57,23 @@ void ModelChoice::Add(const FlagSet& app) {
           "use random weights of a shape, such as v2-lite:layers=4,dtype=int8");
 }
 
-Result<JsonOut> ModelChoice::Run(int threads,
-                                 const std::function<Result<JsonOut>(const Model&)>& bench,
+Result<JsonOut> ModelChoice::Run(const EngineOptions& options, const BenchOfModel& bench,
                                  RankGroup* ranks) const {
-  const auto named = [&](const Model& loaded, const std::string& name) -> Result<JsonOut> {
-    LATTE_ASSIGN_OR_RETURN(JsonOut record, bench(loaded));
+  const auto named = [&](const Model& loaded, const ComputeDevice& device,
+                         const std::string& name) -> Result<JsonOut> {
+    LATTE_ASSIGN_OR_RETURN(JsonOut record, bench(loaded, device));
     record["model"] = name;
     return record;
   };
   if (synthetic.empty()) {
-    LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(model, {.ranks = ranks}));
-    return named(*opened.model, model);
+    LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
+                           OpenModel(model, {.device = options.device, .ranks = ranks}));
+    return named(*opened.model, opened.device, model);
   }
+  LATTE_ASSIGN_OR_RETURN(const ComputeDevice device, ComputeDevice::Open(options.device));
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> loaded,
-                         LoadSynthetic(synthetic, threads, ranks));
-  return named(*loaded, synthetic);
+                         LoadSynthetic(synthetic, options.threads, device.device(), ranks));
+  return named(*loaded, device, synthetic);
 }
 
 }  // namespace latte

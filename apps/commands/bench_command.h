@@ -28,10 +28,12 @@ struct ModelChoice {
   std::string synthetic;
 
   void Add(const FlagSet& app);
-  // Loads the model and runs `bench`; returns its record with the model's name. ranks: the group that
-  // computes it, which this process leads; null: alone. Errors: of loading and of `bench`.
-  [[nodiscard]] Result<JsonOut> Run(int threads,
-                                    const std::function<Result<JsonOut>(const Model&)>& bench,
+  using BenchOfModel = std::function<Result<JsonOut>(const Model&, const ComputeDevice&)>;
+
+  // Loads the model and runs `bench`; returns its record with the model's name. options: threads make
+  // random weights, the device is EngineOptions::device. ranks: the group that computes it, which this
+  // process leads; null: alone. Errors: of loading and of `bench`.
+  [[nodiscard]] Result<JsonOut> Run(const EngineOptions& options, const BenchOfModel& bench,
                                     RankGroup* ranks = nullptr) const;
 };
 

@@ -106,7 +106,7 @@ Command AddBatch(const FlagSet& app) {
       .Add("-s,--seed", flags->seed,
            "seed of requests that give none; fixed, so that a batch that resumes gives the same "
            "answers (default: 0)");
-  flags->engine.AddAll(sub, {.drafts = true, .ranks = true, .gpu = true});
+  flags->engine.AddAll(sub, {.drafts = true, .ranks = true});
   return {sub, [flags] { return BatchCommand(*flags); }};
 }
 

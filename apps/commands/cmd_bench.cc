@@ -233,25 +233,24 @@ struct ModelFlags {
     LATTE_ASSIGN_OR_RETURN(out.dtype, ParseArithmetic(dtype));
     LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseCacheDType(cache_dtype));
     LATTE_RETURN_IF_ERROR(out.Validate());
-    out.ranks = ranks.values;
-    out.ranks.threads = out.threads;
-    LATTE_RETURN_IF_ERROR(ranks.Apply(out.ranks));
-    LATTE_RETURN_IF_ERROR(ranks.Validate(out.ranks));
+    out.engine = ranks.values;
+    out.engine.threads = out.threads;
+    LATTE_RETURN_IF_ERROR(ranks.Apply(out.engine));
+    LATTE_RETURN_IF_ERROR(ranks.Validate(out.engine));
     return out;
   }
 
   Status Run(bool json) const {
     LATTE_ASSIGN_OR_RETURN(BenchModelOptions own, Options());
-    LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> group, JoinRanks(own.ranks));
+    LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> group, JoinRanks(own.engine));
     if (group && !group->leads()) return FollowLeader(*group);
-    LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-    const FoundRates found = MachineRates(machine);
-    WarnAboutRates(found.warning);
     Progress shown("bench model", "steps");
-    const auto bench = [&](const Model& loaded) {
-      return BenchModel(loaded, own, machine, found.rates, group.get(), shown.ForMeasurements());
+    const auto bench = [&](const Model& loaded, const ComputeDevice& device) {
+      const FoundRates found = MachineRates(device.machine());
+      WarnAboutRates(found.warning);
+      return BenchModel(loaded, own, device, found.rates, group.get(), shown.ForMeasurements());
     };
-    LATTE_ASSIGN_OR_RETURN(const JsonOut record, model.Run(own.threads, bench, group.get()));
+    LATTE_ASSIGN_OR_RETURN(const JsonOut record, model.Run(own.engine, bench, group.get()));
     shown.End();
     return Print(json ? Dump(record) + "\n" : ModelTable(record));
   }
@@ -277,7 +276,8 @@ void AddModel(const FlagSet& bench, BenchFlags& flags) {
   AddField(sub, FieldOf<EngineOptions>("int8_activations"), &o.int8_activations);
   AddField(sub, FieldOf<EngineOptions>("attention"), &o.attention);
   own->ranks.Add(sub, [](const Field& field, std::string_view group) {
-    return group == "Ranks" && field.name != "dp_policy";  // there is one group's work
+    return (group == "Ranks" && field.name != "dp_policy") ||  // there is one group's work
+           field.name == "device";
   });
 }
 

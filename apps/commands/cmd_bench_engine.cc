@@ -19,19 +19,20 @@ struct EngineBench {
   void AddFlags(const FlagSet& app) {
     flags.values = options.engine;
     flags.Add(app, [](const Field& field, std::string_view) {
-      constexpr std::array kNames = {"dtype", "cache_dtype", "max_batch_tokens", "deterministic",
-                                     "threads"};
+      constexpr std::array kNames = {"dtype",         "device", "cache_dtype", "max_batch_tokens",
+                                     "deterministic", "threads"};
       return std::find(kNames.begin(), kNames.end(), field.name) != kNames.end();
     });
   }
   // Errors: of flags and variables, of loading and of `bench`.
   template <class Bench>
-  Result<JsonOut> Run(Bench bench, const Machine& machine, const JobProgress& progress) const {
+  Result<JsonOut> Run(Bench bench, const JobProgress& progress) const {
     Options out = options;
     LATTE_RETURN_IF_ERROR(flags.Apply(out.engine));
     LATTE_RETURN_IF_ERROR(flags.Validate(out.engine));
-    return model.Run(out.engine.threads,
-                     [&](const Model& loaded) { return bench(loaded, out, machine, progress); });
+    return model.Run(out.engine, [&](const Model& loaded, const ComputeDevice& device) {
+      return bench(loaded, out, device, progress);
+    });
   }
 };
 
@@ -39,8 +40,8 @@ void AddBatch(const FlagSet& bench, BenchFlags& flags) {
   auto all = std::make_shared<EngineBench<BenchBatchOptions>>();
   const FlagSet sub =
       AddOne(bench, flags, "batch", "Decode steps of many requests compared with one",
-             [all](const Machine& machine, const JobProgress& progress) {
-               return all->Run(BenchBatch, machine, progress);
+             [all](const Machine&, const JobProgress& progress) {
+               return all->Run(BenchBatch, progress);
              });
   auto* own = &all->options;
   all->model.Add(sub);
@@ -58,8 +59,8 @@ void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
   auto all = std::make_shared<EngineBench<BenchPrefixOptions>>();
   const FlagSet sub = AddOne(
       bench, flags, "prefix", "Gain from cached prefixes of prompts",
-      [all](const Machine& machine, const JobProgress& progress) {
-        return all->Run(BenchPrefix, machine, progress);
+      [all](const Machine&, const JobProgress& progress) {
+        return all->Run(BenchPrefix, progress);
       },
       "tokens");
   auto* own = &all->options;
@@ -78,8 +79,8 @@ void AddDeterminism(const FlagSet& bench, BenchFlags& flags) {
   auto all = std::make_shared<EngineBench<BenchDeterminismOptions>>();
   const FlagSet sub = AddOne(
       bench, flags, "determinism", "Cost of each level of determinism",
-      [all](const Machine& machine, const JobProgress& progress) {
-        return all->Run(BenchDeterminism, machine, progress);
+      [all](const Machine&, const JobProgress& progress) {
+        return all->Run(BenchDeterminism, progress);
       },
       "tokens");
   auto* own = &all->options;

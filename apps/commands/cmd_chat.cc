@@ -162,7 +162,8 @@ Status LocalChat(const ChatFlags& flags, const Message& message) {
           fmt::format("{}: expected --url too, because only a server needs it", name));
   const std::string& model = flags.remote.model.empty() ? flags.model : flags.remote.model;
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(model));
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(model, {.drafts = &options}));
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
+                         OpenModel(model, {.drafts = &options, .device = options.device}));
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, LoadTokenizer(opened.dir));
   LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder builder,
                          ChatPromptBuilder::Create(tokenizer, opened.model->config()));
@@ -180,8 +181,10 @@ Status LocalChat(const ChatFlags& flags, const Message& message) {
   WarnAboutRates(engine_settings.rates_warning);
   WarnIfDense(opened.model->config(), engine_settings.attention);
   LATTE_ASSIGN_OR_RETURN(const Signals signals, Signals::Catch(flags));
-  LATTE_ASSIGN_OR_RETURN(const auto core, EngineCore::Create({opened.model.get(),
-                                                              &opened.device.machine(), &tokenizer},
+  LATTE_ASSIGN_OR_RETURN(const auto core, EngineCore::Create({.model = opened.model.get(),
+                                                              .machine = &opened.device.machine(),
+                                                              .tokenizer = &tokenizer,
+                                                              .host = &opened.device.host()},
                                                              engine_settings));
   WarnIfFewer(options.threads, core->settings().options.threads);
   Request request;

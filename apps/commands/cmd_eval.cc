@@ -70,9 +70,11 @@ Status EvalCommand(const EvalFlags& flags) {
   };
   LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(flags.model));
   const EngineOptions drafts = {.draft_tokens = "auto"};  // for the skill "mtp"
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, {.drafts = &drafts}));
+  LATTE_ASSIGN_OR_RETURN(
+      const OpenedModel opened,
+      OpenModel(flags.model, {.drafts = &drafts, .device = options.engine.device}));
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, LoadTokenizer(opened.dir));
-  const EvalSubject subject = {*opened.model, opened.device.machine(), tokenizer, grammar};
+  const EvalSubject subject = {*opened.model, opened.device, tokenizer, grammar};
   ProgressOfParts shown("items");
   LATTE_ASSIGN_OR_RETURN(
       const auto reports,

@@ -325,8 +325,7 @@ Command AddRun(const FlagSet& app) {
   output.AddSwitch("--json", flags->json, "one JSON object instead of text");
   output.AddSwitch("--stats", flags->stats, "print speeds and cache sizes at the end");
   flags->check_weights.Add(sub);
-  flags->engine.AddForOneSequence(sub,
-                                  {.context = true, .drafts = true, .ranks = true, .gpu = true});
+  flags->engine.AddForOneSequence(sub, {.context = true, .drafts = true, .ranks = true});
   return {sub, [flags] { return RunCommand(*flags); }};
 }
 

@@ -212,7 +212,7 @@ Command AddScore(const FlagSet& app) {
       .Value("FILE");
   sub.Group("Output").AddSwitch("--json", flags->json, "one JSON object instead of a table");
   flags->check_weights.Add(sub);
-  flags->engine.AddForOneSequence(sub, {.ranks = true, .gpu = true});
+  flags->engine.AddForOneSequence(sub, {.ranks = true});
   return {sub, [flags] { return ScoreCommand(*flags); }};
 }
 

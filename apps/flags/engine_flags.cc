@@ -25,7 +25,6 @@ Flag AddNuma(const FlagSet& app, std::string& numa) {
 }  // namespace
 
 void EngineFlags::AddForOneSequence(const FlagSet& app, const EngineUses& uses) {
-  gpu_ = uses.gpu;
   flags_.values.max_sequences = 1;
   flags_.values.prefix_cache = false;
   flags_.values.prefill_workspace_tokens = 4096;
@@ -43,7 +42,6 @@ void EngineFlags::AddForOneSequence(const FlagSet& app, const EngineUses& uses) 
 }
 
 void EngineFlags::AddAll(const FlagSet& app, const EngineUses& uses) {
-  gpu_ = uses.gpu;
   if (!uses.drafts) flags_.values.draft_tokens.assign(1, '0');
   flags_.Add(app, [&](const Field&, std::string_view group) {
     if (group == "Speculation") return uses.drafts;
@@ -104,10 +102,6 @@ Result<EngineOptions> EngineFlags::Options(const std::string& model, const Confi
   if (step_tokens_) LATTE_RETURN_IF_ERROR(ApplyStep(out));
   LATTE_RETURN_IF_ERROR(flags_.Validate(out, file));
   LATTE_RETURN_IF_ERROR(SetMemoryPolicy(numa_));
-  if (NamesGpu(out.device) && !gpu_)
-    return Unsupported(fmt::format(
-        "--device: expected cpu, because only run, score and batch compute on GPUs, found {}",
-        out.device));
   WarnIfUnused(flags_, file, out);
   return out;
 }

@@ -21,7 +21,6 @@ struct EngineUses {
   bool context = false;  // of one sequence: --context
   bool drafts = false;
   bool ranks = false;
-  bool gpu = false;  // --device cuda
 };
 
 class EngineFlags {
@@ -45,7 +44,6 @@ class EngineFlags {
   [[nodiscard]] Status ApplyStep(EngineOptions& out) const;
 
   StructFlags<EngineOptions> flags_;
-  bool gpu_ = false;                    // the command computes on GPUs too
   std::optional<int64_t> step_tokens_;  // for one sequence: stands for max_batch_tokens
   std::string numa_ = "first-touch";
   std::vector<std::pair<std::string, Flag>> others_;  // --numa, --max-batch-tokens

@@ -14,6 +14,10 @@ void EngineChoice::Add(const FlagSet& app) {
 Result<OpenedEngine> EngineChoice::Open() const {
   OpenedEngine out;
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.Options(model));
+  if (NamesGpu(options.device))
+    return Unsupported(fmt::format(
+        "--device: expected cpu, because the costs of steps are not modelled on GPUs, found {}",
+        options.device));
   LATTE_ASSIGN_OR_RETURN(out.opened,
                          OpenModel(options.model, {.check_weights = options.check_weights}));
   LATTE_ASSIGN_OR_RETURN(

@@ -99,6 +99,11 @@ Status EngineOptions::Validate() const {
         "cache-dir: expected the prefix cache to be on, found it off; leave out --no-prefix-cache "
         "or --cache-dir");
   const int64_t ranks = std::max(tp, dp);
+  if (ranks > 1 && device != "cpu")
+    return Unsupported(fmt::format(
+        "device: expected cpu with --tp or --dp, because several processes cannot compute on GPUs, "
+        "found {}",
+        device));
   if (tp != 1 && tp % dp != 0)
     return InvalidArgument(fmt::format("dp: expected a divisor of tp ({}): {}, found {}", tp,
                                        fmt::join(DivisorsOf(tp), ", "), dp));

@@ -124,10 +124,6 @@ class Refusals(unittest.TestCase):
     def test_too_little_memory(self):
         self.refused(1, "out of memory", LATTE_EMULATOR_MEMORY_MB="2")
 
-    def test_commands_that_compute_on_the_cpu_alone(self):
-        for args in (["chat", "tiny"], ["serve", "tiny", "--port", "0"], ["eval", "tiny"]):
-            self.refused(2, "run, score and batch", args=args)
-
     def test_kernels_that_are_missing(self):
         with tempfile.TemporaryDirectory() as folder:
             write_wide_tiny(pathlib.Path(folder), latents=1032)

@@ -29,8 +29,9 @@ Request Greedy(std::vector<int32_t> tokens, int64_t gen) {
 }
 
 // The other half is for weights and other programs.
-MemoryRoom HalfOfMemory() {
-  const std::optional<int64_t> available = AvailableMemory();
+MemoryRoom HalfOfMemory(const ComputeDevice& device) {
+  const std::optional<int64_t> available =
+      device.is_gpu() ? std::optional(device.FreeGpuBytes()) : AvailableMemory();
   return {available ? std::optional(*available / 2) : std::nullopt};
 }
 
@@ -42,13 +43,15 @@ struct EngineHarness {
   int64_t tokens = 0;  // of answers, and of prompts whose answers have begun
   Error error;         // error of the last answer that failed
 
-  static Result<std::unique_ptr<EngineHarness>> Make(const Model& model, const Machine& machine,
+  static Result<std::unique_ptr<EngineHarness>> Make(const Model& model,
+                                                     const ComputeDevice& device,
                                                      const EngineOptions& options) {
-    LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                           ResolveOptions(options, model.config(), machine, HalfOfMemory()));
+    LATTE_ASSIGN_OR_RETURN(
+        const Settings settings,
+        ResolveOptions(options, model.config(), device.machine(), HalfOfMemory(device)));
     auto harness = std::make_unique<EngineHarness>();
-    LATTE_ASSIGN_OR_RETURN(harness->core,
-                           EngineCore::Create({&model, &machine, nullptr}, settings));
+    const EngineParts parts{.model = &model, .machine = &device.machine(), .host = &device.host()};
+    LATTE_ASSIGN_OR_RETURN(harness->core, EngineCore::Create(parts, settings));
     EngineHarness* const counts = harness.get();
     harness->core->SetEventSink([counts](std::span<const TokenEvent> events) {
       for (const TokenEvent& e : events) {
@@ -127,11 +130,11 @@ struct BatchRun {
     return static_cast<double>(work().bytes) / static_cast<double>(seconds.size());
   }
 
-  void Step(const Exec& exec, bool sample) {
+  void Step(const Exec& host, bool sample) {
     harness->core->Measure(&times);
     seconds.push_back(SecondsOf([&] { static_cast<void>(harness->core->Step()); }));
     harness->core->Measure(nullptr);
-    if (sample) ceilings.Sample(exec, /*dram=*/true);
+    if (sample) ceilings.Sample(host, /*dram=*/true);
   }
 
   JsonOut Json() const {
@@ -149,7 +152,7 @@ struct BatchRun {
                 {"bytes", bytes_per_step()},
                 {"unique_bytes", bytes_per_step()},
                 {"memory_fraction",
-                 OrNull(bytes_per_step() * 1e-9 / (median * ceilings.Median(Ceiling::kDram)))}};
+                 Fraction(bytes_per_step() * 1e-9 / median, ceilings.Median(Ceiling::kDram))}};
     ceilings.AddTo(out);
     return out;
   }
@@ -157,12 +160,12 @@ struct BatchRun {
 
 // Processes all prompts, so that the next step is a decode step of every sequence.
 Result<BatchRun> StartBatch(const Model& model, const BenchBatchOptions& options,
-                            const Machine& machine, int64_t batch) {
+                            const ComputeDevice& device, int64_t batch) {
   // Two more steps than are measured: one before, and one so that no sequence ends during the
   // measurement.
   const int64_t gen = options.gen + 2;
   BatchRun run{batch, nullptr};
-  LATTE_ASSIGN_OR_RETURN(run.harness, EngineHarness::Make(model, machine,
+  LATTE_ASSIGN_OR_RETURN(run.harness, EngineHarness::Make(model, device,
                                                           WithRoom(options.engine, batch,
                                                                    options.prompt + gen + batch)));
   EngineCore& core = *run.harness->core;
@@ -196,8 +199,8 @@ std::vector<Request> SharedPrefix(const BenchPrefixOptions& o, int64_t vocab) {
 }
 
 // Time to first token of a long prompt: cold, from memory, from disk.
-Result<JsonOut> FirstTokens(const Model& model, const BenchPrefixOptions& o, const Machine& machine,
-                            MeasuredSteps& counted) {
+Result<JsonOut> FirstTokens(const Model& model, const BenchPrefixOptions& o,
+                            const ComputeDevice& device, MeasuredSteps& counted) {
   LATTE_ASSIGN_OR_RETURN(const StagingFolder folder, StagingFolder::MakeScratch("latte-prefixes"));
   EngineOptions options = WithRoom(o.engine, 4, o.long_prompt + 2);
   options.cache_dir = folder.path();
@@ -209,12 +212,12 @@ Result<JsonOut> FirstTokens(const Model& model, const BenchPrefixOptions& o, con
     return harness.RunAll(once, counted);
   };
   {
-    LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, machine, options));
+    LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, device, options));
     LATTE_ASSIGN_OR_RETURN(out["cold_s"], run(*harness, "a long prompt, cold"));
     LATTE_ASSIGN_OR_RETURN(out["memory_s"], run(*harness, "a long prompt, from memory"));
     LATTE_RETURN_IF_ERROR(harness->core->SavePrefixes());
   }
-  LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, machine, options));
+  LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, device, options));
   LATTE_ASSIGN_OR_RETURN(out["disk_s"], run(*harness, "a long prompt, from disk"));
   const EngineStats stats = harness->core->Stats();
   out["prompt_tokens"] = o.long_prompt;
@@ -233,18 +236,18 @@ struct Level {
 }  // namespace
 
 Result<JsonOut> BenchBatch(const Model& model, const BenchBatchOptions& options,
-                           const Machine& machine, const JobProgress& progress) {
+                           const ComputeDevice& device, const JobProgress& progress) {
   MeasuredSteps counted(progress, options.gen * std::ssize(options.batches));
   std::vector<BatchRun> runs;
   for (const int64_t batch : options.batches) {
-    LATTE_ASSIGN_OR_RETURN(BatchRun run, StartBatch(model, options, machine, batch));
+    LATTE_ASSIGN_OR_RETURN(BatchRun run, StartBatch(model, options, device, batch));
     runs.push_back(std::move(run));
   }
-  const Exec exec{&runs.front().harness->core->threads(), &machine};
+  const Exec host{&runs.front().harness->core->threads(), &device.host()};
   for (int64_t g = 0; g < options.gen; ++g)
     for (BatchRun& run : runs) {
       counted.Begin(fmt::format("{} requests", run.batch));
-      run.Step(exec, g % 8 == 0);
+      run.Step(host, !device.is_gpu() && g % 8 == 0);
     }
   counted.End();
 
@@ -264,8 +267,8 @@ Result<JsonOut> BenchBatch(const Model& model, const BenchBatchOptions& options,
   return out;
 }
 
-Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& o, const Machine& machine,
-                            const JobProgress& progress) {
+Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& o,
+                            const ComputeDevice& device, const JobProgress& progress) {
   const std::vector<Request> requests = SharedPrefix(o, model.config().vocab);
   const int64_t tokens = o.requests * (o.prefix + o.own + o.gen);
   MeasuredSteps counted(progress, 2 * tokens + (o.long_prompt > 0 ? 3 * (o.long_prompt + 1) : 0));
@@ -278,7 +281,7 @@ Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& o, con
   for (const bool reuse : {false, true}) {
     EngineOptions options = WithRoom(o.engine, o.requests, o.prefix + o.own + o.gen);
     options.prefix_cache = reuse;
-    LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, machine, options));
+    LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, device, options));
     counted.Begin(reuse ? "with the cache" : "without the cache", tokens);
     LATTE_ASSIGN_OR_RETURN(seconds[reuse ? 1 : 0], harness->RunAll(requests, counted));
     out[reuse ? "computed_tokens" : "computed_tokens_without"] =
@@ -288,14 +291,14 @@ Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& o, con
   out["with_s"] = seconds[1];
   out["ratio"] = seconds[1] / seconds[0];
   if (o.long_prompt > 0) {
-    LATTE_ASSIGN_OR_RETURN(out["first_token"], FirstTokens(model, o, machine, counted));
+    LATTE_ASSIGN_OR_RETURN(out["first_token"], FirstTokens(model, o, device, counted));
   }
   counted.End();
   return out;
 }
 
 Result<JsonOut> BenchDeterminism(const Model& model, const BenchDeterminismOptions& o,
-                                 const Machine& machine, const JobProgress& progress) {
+                                 const ComputeDevice& device, const JobProgress& progress) {
   std::vector<Request> requests;
   for (int64_t i = 0; i < o.requests; ++i)
     requests.push_back(
@@ -310,12 +313,13 @@ Result<JsonOut> BenchDeterminism(const Model& model, const BenchDeterminismOptio
       counted.Begin(level.name + (level.scarce ? ", little memory" : ""), tokens);
       EngineOptions options = WithRoom(o.engine, o.requests, o.prompt + o.requests + o.gen);
       options.deterministic = level.name;
-      LATTE_ASSIGN_OR_RETURN(const Settings plain,
-                             ResolveOptions(options, model.config(), machine, HalfOfMemory()));
+      LATTE_ASSIGN_OR_RETURN(
+          const Settings plain,
+          ResolveOptions(options, model.config(), device.machine(), HalfOfMemory(device)));
       const int64_t pages =
           o.requests * CeilDiv(options.max_tokens, options.page_tokens) / (level.scarce ? 2 : 1);
       options.cache_bytes = pages * plain.cache_spec.bytes_per_page();
-      LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, machine, options));
+      LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, device, options));
       LATTE_ASSIGN_OR_RETURN(const double seconds, harness->RunAll(requests, counted));
       level.seconds.push_back(seconds);
       level.preemptions += harness->core->Stats().preemptions;

@@ -9,8 +9,8 @@
 #include "latte/options.h"
 
 #include "src/base/json_out_fwd.h"
+#include "src/engine/core/compute_device.h"
 #include "src/jobs/job_progress.h"
-#include "src/kernels/machine.h"
 #include "src/models/model.h"
 
 namespace latte {
@@ -27,13 +27,14 @@ struct BenchBatchOptions {
 // Decode steps with several batch sizes; the steps of all sizes are interleaved. For each batch
 // size:
 //   tokens_per_s, ms (per step, median), overhead (share of the step time outside the model),
-//   bytes, flops (per step), memory_fraction
+//   bytes, flops (per step), memory_fraction (null on a GPU, whose ceilings are not measured)
 //   gain        tokens_per_s divided by the value of the first batch size
 //   floor_gain  the gain if both were limited by memory bandwidth
 //   fraction    gain / floor_gain
 // Errors: of ResolveOptions and EngineCore::Create.
 [[nodiscard]] Result<JsonOut> BenchBatch(const Model& model, const BenchBatchOptions& options,
-                                         const Machine& machine, const JobProgress& progress = {});
+                                         const ComputeDevice& device,
+                                         const JobProgress& progress = {});
 
 struct BenchPrefixOptions {
   EngineOptions engine;
@@ -50,7 +51,8 @@ struct BenchPrefixOptions {
 // under TMPDIR). `progress`: in tokens of prompts and answers, as in BenchDeterminism.
 // Errors: as BenchBatch.
 [[nodiscard]] Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& options,
-                                          const Machine& machine, const JobProgress& progress = {});
+                                          const ComputeDevice& device,
+                                          const JobProgress& progress = {});
 
 struct BenchDeterminismOptions {
   EngineOptions engine;
@@ -66,7 +68,7 @@ struct BenchDeterminismOptions {
 // Errors: as BenchBatch.
 [[nodiscard]] Result<JsonOut> BenchDeterminism(const Model& model,
                                                const BenchDeterminismOptions& options,
-                                               const Machine& machine,
+                                               const ComputeDevice& device,
                                                const JobProgress& progress = {});
 
 }  // namespace latte

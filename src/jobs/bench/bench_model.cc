@@ -13,6 +13,7 @@
 #include "src/base/random.h"
 #include "src/base/range.h"
 #include "src/engine/settings.h"
+#include "src/engine/step/page_bytes.h"
 #include "src/engine/step/step_settings.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/fill_cache.h"
@@ -70,11 +71,12 @@ struct Phase {
   Ceilings ceilings;
   double sampled = 0;  // measured seconds since the last sample of the ceilings
 
-  void Add(double time, const Exec& exec) {
+  // `host`: samples the ceilings; null: there are none.
+  void Add(double time, const Exec* host) {
     seconds.push_back(time);
     sampled += time;
-    if (seconds.size() > 1 && sampled < kSampleSeconds) return;
-    ceilings.Sample(exec, /*dram=*/true);
+    if (host == nullptr || (seconds.size() > 1 && sampled < kSampleSeconds)) return;
+    ceilings.Sample(*host, /*dram=*/true);
     sampled = 0;
   }
   // `tokens` is the number of tokens of one time.
@@ -94,7 +96,7 @@ struct Phase {
         {"flops", static_cast<double>(work.flops) / runs},
         {"bytes", bytes},
         {"unique_bytes", bytes},
-        {"memory_fraction", OrNull(bytes * 1e-9 / (median * ceilings.Median(Ceiling::kDram)))},
+        {"memory_fraction", Fraction(bytes * 1e-9 / median, ceilings.Median(Ceiling::kDram))},
         {"parts", PartsJson(times, runs)},
         {"ops", OpsJson(times, runs, ceilings)}};
     ceilings.AddTo(out);
@@ -105,7 +107,7 @@ struct Phase {
 // The settings of the rank that holds `share`.
 Result<Settings> SettingsOf(const ModelConfig& config, const BenchModelOptions& options,
                             const Machine& machine, const RankShare& share) {
-  EngineOptions engine = options.ranks;
+  EngineOptions engine = options.engine;
   engine.dtype = Name(options.dtype);
   engine.cache_dtype = Name(options.cache_dtype);
   engine.attention = options.attention;
@@ -151,6 +153,7 @@ class RunnerHarness {
         mode_(settings.attention),
         cache_(std::move(cache)),
         followers_(followers),
+        workspace_(model.device()),
         tokens_(RandomTokens(
             options.depth + options.prompt + options.gen * options.batch + kModelPageTokens,
             model.config().vocab)),
@@ -166,7 +169,20 @@ class RunnerHarness {
       pages_.emplace_back(static_cast<size_t>(each));
       std::iota(pages_.back().begin(), pages_.back().end(), static_cast<int32_t>(b * each));
     }
-    FillDepth(exec);
+  }
+
+  // Gives every page rows: pages of the model's rows, with index keys that differ. `host` computes the keys.
+  // Errors: kExhausted.
+  [[nodiscard]] Status FillDepth(const Exec& host) {
+    if (options_.depth == 0) return {};
+    const auto chunk =
+        SequenceChunk::Of(Tokens(0, kModelPageTokens), 0, PromptPath(mode_), pages_[0]);
+    Run({&chunk, 1}, {});
+    if (!cache_.device().is_host()) return FillByPages(host);
+    CopyFirstPage(cache_);
+    if (indexed()) FillIndexKeys(cache_, model_.config().indexer.width, host);
+    if (followers_ != nullptr) FillFollowers();
+    return {};
   }
 
   // Runs a prompt of the first sequence after its cached tokens.
@@ -215,31 +231,36 @@ class RunnerHarness {
     return ChoosePath(config.mla, {options_.prompt, options_.depth}, rates, config.indexer).path;
   }
 
-  // Copies one page of rows, written by the model, to all others.
-  void FillDepth(const Exec& exec) {
-    if (options_.depth == 0) return;
-    const auto chunk =
-        SequenceChunk::Of(Tokens(0, kModelPageTokens), 0, PromptPath(mode_), pages_[0]);
-    Run({&chunk, 1}, {});
-    CopyFirstPage(cache_);
-    if (cache_.spec().Has(StreamId::kIndexer))
-      FillIndexKeys(cache_, model_.config().indexer.width, exec);
-    if (followers_ != nullptr) FillFollowers();
+  bool indexed() const { return cache_.spec().Has(StreamId::kIndexer); }
+
+  // Fills a cache that the host cannot write: each page is made in host memory, and a step loads it.
+  Status FillByPages(const Exec& host) {
+    LATTE_ASSIGN_OR_RETURN(LatentCache made, LatentCache::Create(cache_.spec(), 1));
+    Workspace unused;
+    LoadPage(made, 0, runner_.SavePage(0), unused, host);
+    for (int32_t page = 0; page < static_cast<int32_t>(cache_.pages()); ++page) {
+      if (indexed())
+        FillIndexKeys(made, model_.config().indexer.width, host, static_cast<uint64_t>(page) + 2);
+      const std::vector<std::byte> bytes = SavePage(made, 0, unused, host);
+      step_.Clear();
+      step_.to_page = page;
+      step_.page = bytes;
+      runner_.Run(step_);
+    }
+    return {};
   }
 
   // All ranks read memory that was written, and choose among different index keys.
   void FillFollowers() {
-    const bool indexed = cache_.spec().Has(StreamId::kIndexer);
-    for (int32_t page = 0; page < static_cast<int32_t>(cache_.pages()); ++page)
-      FillFollowers(page, indexed);
+    for (int32_t page = 0; page < static_cast<int32_t>(cache_.pages()); ++page) FillFollowers(page);
   }
-  void FillFollowers(int32_t page, bool indexed) {
+  void FillFollowers(int32_t page) {
     step_.Clear();
     const std::vector<std::byte> bytes =
-        indexed ? runner_.SavePage(page) : std::vector<std::byte>();
+        indexed() ? runner_.SavePage(page) : std::vector<std::byte>();
     step_.to_page = page;
     step_.page = bytes;
-    if (!indexed) step_.copies.Add({0, page});
+    if (!indexed()) step_.copies.Add({0, page});
     runner_.Run(step_);
   }
 
@@ -248,24 +269,27 @@ class RunnerHarness {
   AttentionMode mode_;
   LatentCache cache_;
   Followers* followers_;  // null: this rank is alone
+  Workspace workspace_;
   std::vector<int32_t> tokens_;
   std::vector<std::vector<int32_t>> pages_;
-  Workspace workspace_;
   latte::Step step_;
   Runner runner_;
 };
 
-// Runs both phases and adds what they took to `out`.
+// Runs both phases and adds what they took to `out`. `host`: as in Phase::Add; null: ops are not measured either.
 void MeasurePhases(RunnerHarness& harness, const BenchModelOptions& options, const MlaRates& rates,
-                   const Exec& exec, MeasuredSteps& steps, JsonOut& out) {
+                   const Exec* host, MeasuredSteps& steps, JsonOut& out) {
+  const auto measure = [&](Phase& phase) {
+    if (host != nullptr) harness.Measure(&phase.times);
+  };
   if (options.prompt > 0) {
     steps.WarmUp("prefill, warming up");
     harness.Prompt(rates);
     Phase phase;
-    harness.Measure(&phase.times);
+    measure(phase);
     for (int run = 0; run < kPrompts; ++run) {
       steps.Begin("prefill");
-      phase.Add(harness.Prompt(rates), exec);
+      phase.Add(harness.Prompt(rates), host);
     }
     out["prefill"] = phase.Json(options.prompt);
   }
@@ -274,10 +298,10 @@ void MeasurePhases(RunnerHarness& harness, const BenchModelOptions& options, con
     harness.Measure(nullptr);
     harness.Step(0);
     Phase phase;
-    harness.Measure(&phase.times);
+    measure(phase);
     for (int64_t g = 0; g < options.gen; ++g) {
       steps.Begin("decode");
-      phase.Add(harness.Step(g), exec);
+      phase.Add(harness.Step(g), host);
     }
     out["decode"] = phase.Json(options.batch);
   }
@@ -294,8 +318,9 @@ Status BenchModelOptions::Validate() const {
 }
 
 Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
-                           const Machine& machine, const MlaRates& rates, RankGroup* ranks,
+                           const ComputeDevice& device, const MlaRates& rates, RankGroup* ranks,
                            const JobProgress& progress) {
+  const Machine& machine = device.machine();
   LATTE_RETURN_IF_ERROR(options.Validate());
   MeasuredSteps steps(
       progress, (options.prompt > 0 ? 1 + kPrompts : 0) + (options.gen > 0 ? 1 + options.gen : 0));
@@ -307,9 +332,9 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
   if (followers != nullptr)
     LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { followers->Start(settings); }));
   LATTE_ASSIGN_OR_RETURN(LatentCache cache,
-                         LatentCache::Create(settings.cache_spec, settings.pages));
+                         LatentCache::Create(settings.cache_spec, settings.pages, model.device()));
   ThreadPool threads(options.threads);
-  const Exec exec{&threads, &machine};
+  const Exec exec{&threads, &machine}, host{&threads, &device.host()};
   JsonOut out{{"bench", "model"},
               {"architecture", model.config().architecture},
               {"layers", model.config().layers},
@@ -319,10 +344,14 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
               {"batch", options.batch},
               {"threads", options.threads},
               {"ranks", std::move(memory)}};
+  Status filled;
   LATTE_RETURN_IF_ERROR(CatchLostRanks([&] {
     RunnerHarness harness(model, options, settings, std::move(cache), followers, exec);
-    MeasurePhases(harness, options, rates, exec, steps, out);
+    filled = harness.FillDepth(host);
+    if (filled)
+      MeasurePhases(harness, options, rates, device.is_gpu() ? nullptr : &host, steps, out);
   }));
+  LATTE_RETURN_IF_ERROR(filled);
   steps.End();
   return out;
 }

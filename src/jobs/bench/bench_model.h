@@ -7,9 +7,9 @@
 #include "latte/options.h"
 
 #include "src/base/json_out_fwd.h"
+#include "src/engine/core/compute_device.h"
 #include "src/engine/link/rank_group.h"
 #include "src/jobs/job_progress.h"
-#include "src/kernels/machine.h"
 #include "src/layers/mla/calibration.h"
 #include "src/models/model.h"
 #include "src/tensor/cache_format.h"
@@ -26,7 +26,7 @@ struct BenchModelOptions {
   CacheDType cache_dtype;
   bool int8_activations = true;
   std::string attention = "auto";  // as EngineOptions::attention
-  EngineOptions ranks;             // its fields of the group Ranks are used
+  EngineOptions engine;            // its fields of the group Ranks and its device are used
   // Errors: kInvalidArgument naming the flag.
   [[nodiscard]] Status Validate() const;
 };
@@ -41,12 +41,13 @@ struct BenchModelOptions {
 //   ops       by op: ms (mean), flops, bytes, gflops; bound_ms: the larger of FLOPs at the f32 peak and bytes
 //             at the speed of memory; share: bound_ms of ms. Kernels that multiply bf16 or bytes can be
 //             faster than the bound.
+// On a GPU, parts and ops are empty and there are no ceilings: only whole steps are measured.
 // ranks: the group that computes the model, which this process leads; null: alone.
 // Errors: of Validate; kInvalidArgument for an attention that the model or the cache does not have;
 // kExhausted if the cache does not fit; kUnavailable if a rank is lost.
 // clang-format on
 [[nodiscard]] Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
-                                         const Machine& machine, const MlaRates& rates,
+                                         const ComputeDevice& device, const MlaRates& rates,
                                          RankGroup* ranks = nullptr,
                                          const JobProgress& progress = {});
 

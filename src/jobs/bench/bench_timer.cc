@@ -145,5 +145,6 @@ void Ceilings::AddTo(JsonOut& record) const {
 }
 
 JsonOut OrNull(double rate) { return rate > 0 ? JsonOut(rate) : JsonOut(nullptr); }
+JsonOut Fraction(double rate, double ceiling) { return OrNull(ceiling > 0 ? rate / ceiling : 0); }
 
 }  // namespace latte

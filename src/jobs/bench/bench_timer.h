@@ -53,5 +53,7 @@ class Ceilings {
 
 // A rate for a record; null for 0.
 JsonOut OrNull(double rate);
+// A rate as a part of its ceiling; null without a ceiling.
+JsonOut Fraction(double rate, double ceiling);
 
 }  // namespace latte

@@ -1,4 +1,4 @@
-// Fills caches for benchmarks.
+// Fills caches in host memory for benchmarks.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ inline void CopyFirstPage(LatentCache& cache) {
 
 // Fills the index keys of all pages with different random numbers of variance 1. Equal keys would have equal
 // scores, of which the first are chosen with little work.
-inline void FillIndexKeys(LatentCache& cache, int64_t width, const Exec& exec) {
+inline void FillIndexKeys(LatentCache& cache, int64_t width, const Exec& exec, uint64_t seed = 2) {
   constexpr int64_t kRows = 4096;
   constexpr float kRoot12 = 3.4641016f;
   const CacheStream& stream = cache.spec().Stream(StreamId::kIndexer);
   const int64_t tokens = cache.pages() * cache.spec().page_tokens;
   Tensor keys(DType::kF32, {kRows, width});
   std::vector<int64_t> slots;
-  Random random(2);
+  Random random(seed);
   for (int64_t layer = 0; layer < cache.spec().layers; ++layer)
     for (int64_t begin = 0; stream.HasRows(layer) && begin < tokens; begin += kRows) {
       slots.clear();

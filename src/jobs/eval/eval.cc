@@ -81,7 +81,9 @@ Result<Settings> ItemSettings(const Context& context, int64_t tokens) {
 Result<Completion> AnswerItem(const Context& context, Request request, const StepSink& on_step) {
   const int64_t tokens = static_cast<int64_t>(request.tokens.size()) + request.stop.max_tokens;
   LATTE_ASSIGN_OR_RETURN(const Settings settings, ItemSettings(context, tokens));
-  const EngineParts parts{&context.subject.model, &context.subject.machine, nullptr};
+  const ComputeDevice& device = context.subject.device;
+  const EngineParts parts{
+      .model = &context.subject.model, .machine = &device.machine(), .host = &device.host()};
   LATTE_ASSIGN_OR_RETURN(const auto core, EngineCore::Create(parts, settings));
   return Complete(*core, std::move(request), on_step);
 }
@@ -170,7 +172,7 @@ Result<Outcome> LossItem(const Context& context, ItemId id) {
   LATTE_ASSIGN_OR_RETURN(const Settings settings, ItemSettings(context, tokens));
   LATTE_ASSIGN_OR_RETURN(
       const auto sequence,
-      GivenSequence::Create(context.subject.model, context.subject.machine, settings));
+      GivenSequence::Create(context.subject.model, context.subject.device.machine(), settings));
   LATTE_ASSIGN_OR_RETURN(const ScoreResult score,
                          Score(*sequence, ids, context.subject.model.config().vocab, {}));
   return Outcome{.count = tokens - 1, .nats = -score.total, .tokens = tokens};
@@ -178,9 +180,10 @@ Result<Outcome> LossItem(const Context& context, ItemId id) {
 
 Result<Outcome> MtpItem(const Context& context, ItemId id) {
   LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, NewStory(context, id));
-  LATTE_ASSIGN_OR_RETURN(const MtpAcceptance found,
-                         MeasureMtpAcceptance(context.subject.model, context.subject.machine,
-                                              {&ids, 1}, context.settings));
+  LATTE_ASSIGN_OR_RETURN(
+      const MtpAcceptance found,
+      MeasureMtpAcceptance(context.subject.model, context.subject.device.machine(), {&ids, 1},
+                           context.settings));
   return Outcome{
       .passed = found.accepted, .count = found.drafted, .tokens = static_cast<int64_t>(ids.size())};
 }
@@ -313,7 +316,7 @@ Result<std::vector<SkillReport>> Evaluate(const EvalSubject& subject, const Eval
   LATTE_ASSIGN_OR_RETURN(const auto skills, Chosen(options.skills, subject.model));
   LATTE_ASSIGN_OR_RETURN(
       Settings settings,
-      ResolveOptionsForOne(options.engine, subject.model.config(), subject.machine, 1));
+      ResolveOptionsForOne(options.engine, subject.model.config(), subject.device.machine(), 1));
   if (options.warn) options.warn(settings.rates_warning);
   settings.options.threads = 1;
   settings.options.prefix_cache = false;

@@ -12,6 +12,7 @@
 #include "latte/status.h"
 
 #include "src/base/json_out_fwd.h"
+#include "src/engine/core/compute_device.h"
 #include "src/engine/settings.h"
 #include "src/jobs/eval/story_grammar.h"
 #include "src/jobs/job_progress.h"
@@ -23,7 +24,7 @@ namespace latte {
 // The data that every item needs; it outlives the evaluation.
 struct EvalSubject {
   const Model& model;
-  const Machine& machine;
+  const ComputeDevice& device;
   const Tokenizer& tokenizer;
   const StoryGrammar& grammar;
 };

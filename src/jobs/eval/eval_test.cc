@@ -88,7 +88,7 @@ class ScriptedModel : public Model {
 class EvalTest : public testing::Test {
  protected:
   Result<std::vector<SkillReport>> Run(const Model& model, const EvalOptions& options) const {
-    return Evaluate({model, machine_, tokenizer_, grammar_}, options);
+    return Evaluate({model, device_, tokenizer_, grammar_}, options);
   }
   // The single report.
   SkillReport One(const Model& model, const EvalOptions& options) const {
@@ -99,7 +99,7 @@ class EvalTest : public testing::Test {
   }
 
   const std::string dir_ = std::string(LATTE_SOURCE_DIR) + "/models/tiny";
-  const Machine machine_ = *Machine::Detect();
+  const ComputeDevice device_ = *ComputeDevice::Open("cpu");
   const Tokenizer tokenizer_ = *Tokenizer::Load(dir_);
   const StoryGrammar grammar_ = *StoryGrammar::Load(dir_ + "/story_grammar.json");
   ScriptedModel scripted_{*LoadModelConfig(dir_), tokenizer_};
@@ -210,7 +210,7 @@ TEST_F(EvalTest, BadRequestsAreRefusedByName) {
 
 TEST_F(EvalTest, ProgressCountsEveryItem) {
   std::vector<int64_t> seen;
-  const auto reports = Evaluate({scripted_, machine_, tokenizer_, grammar_},
+  const auto reports = Evaluate({scripted_, device_, tokenizer_, grammar_},
                                 {.skills = {"addition"}, .count = 3, .engine = one_thread_},
                                 [&](int64_t done, int64_t items, std::string_view skill) {
                                   EXPECT_EQ(skill, "addition");

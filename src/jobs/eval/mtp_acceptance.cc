@@ -72,11 +72,11 @@ Result<MtpAcceptance> MeasureMtpAcceptance(const Model& model, const Machine& ma
   CacheSpec spec = CacheSpecFor(model.config(), settings.attention, settings.cache,
                                 settings.options.page_tokens);
   spec.layers = model.config().layers + model.draft_layers();
-  LATTE_ASSIGN_OR_RETURN(LatentCache cache, LatentCache::Create(spec, page_count));
+  LATTE_ASSIGN_OR_RETURN(LatentCache cache, LatentCache::Create(spec, page_count, model.device()));
   std::vector<int32_t> pages(static_cast<size_t>(page_count));
   std::iota(pages.begin(), pages.end(), 0);
   ThreadPool threads(settings.options.threads);
-  Workspace workspace;
+  Workspace workspace(model.device());
   const auto tokens = static_cast<int64_t>(longest);
   Step step({.tokens = tokens,
              .chunks = 2,
