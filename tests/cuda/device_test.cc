@@ -1,6 +1,7 @@
 // The device layer (src/tensor/cuda) over the emulated driver.
 #include <cstring>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -164,6 +165,23 @@ TEST_F(CudaDeviceTest, ParamsAreReadAtTheLaunch) {
   EXPECT_EQ(sums, (std::vector<float>{2, 2, 3, 4}));
   device_->Free(x, kBytes, MemoryUse::kTensor);
   device_->Free(y, kBytes, MemoryUse::kTensor);
+}
+
+// Each thread chooses the GPU again, since a driver works for none that has not.
+TEST_F(CudaDeviceTest, AnyThreadMayBeginWithAnything) {
+  auto kernels = std::move(KernelSet::Load(*device_)).value();
+  constexpr int64_t kBytes = 4 * sizeof(float);
+  std::byte* const x = Take(kBytes);
+  const AddParams params = {reinterpret_cast<float*>(x), reinterpret_cast<float*>(x), 4};
+  const auto in_thread = [](const auto& call) { std::thread(call).join(); };
+  in_thread([&] { kernels->Launch<KernelId::kAddRows>({1}, params, nullptr); });
+  in_thread([&] { device_->Copy(x, x + 8, 8, nullptr); });
+  in_thread([&] { device_->Wait(); });
+  in_thread([&] { EXPECT_GT(device_->FreeBytes(), 0); });
+  in_thread([&] { EXPECT_EQ(ToHost(x, kBytes), std::vector<uint8_t>(kBytes)); });
+  in_thread([&] { device_->Free(x, kBytes, MemoryUse::kTensor); });
+  in_thread([&] { kernels.reset(); });
+  in_thread([&] { device_.reset(); });
 }
 
 // Memory that is freed may still be in use by queued work.
