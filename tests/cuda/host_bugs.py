@@ -3,8 +3,8 @@
 
 usage: tests/cuda/host_bugs.py BUILD-FOLDER [NAME-PART]
 
-Run by hand after a change of the emulated driver or of the device layer. BUILD-FOLDER has cuda_device_test and cuda_model_test:
-build/release. A file with a bug is compiled anew and linked before the libraries of the build.
+Run by hand after a change of the emulated driver or of the device layer. BUILD-FOLDER has cuda_device_test, cuda_model_test and
+cuda_engine_test: build/release. A file with a bug is compiled anew and linked before the libraries of the build.
 """
 import os
 import pathlib
@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DEVICE, MODEL = "cuda_device_test", "cuda_model_test"
+DEVICE, MODEL, ENGINE = "cuda_device_test", "cuda_model_test", "cuda_engine_test"
 
 # name, test, filter, file with the bug, text, its replacement, other files that include it
 BUGS = [
@@ -57,6 +57,28 @@ BUGS = [
     ("a wait between layers", MODEL, "*OnlyStep*/v2_lite", "src/kernels/cuda/launch/norm.cc",
      "void LaunchRmsNorm(const RmsNormOp::Params& p, const Exec& exec) {",
      "void LaunchRmsNorm(const RmsNormOp::Params& p, const Exec& exec) {\n  KernelsOf(exec).device().Wait();"),
+    ("hidden states of drafts pass through the host", ENGINE, "TransfersOfAStep*", "src/engine/step/runner.cc",
+     "if (step.kind == StepKind::kDraftRows) return",
+     "if (std::vector<float> host(static_cast<size_t>(h.elements())); !host.empty()) workspace_.device().CopyToHost(host.data(), h.data, "
+     "h.elements() * 4, exec_.stream);\n  if (step.kind == StepKind::kDraftRows) return"),
+    ("the host looks for NaN in hidden states", ENGINE, "TransfersOfAStep*", "src/engine/step/runner.cc",
+     "latte::Run<FiniteRowsOp>(",
+     "std::vector<float> host(static_cast<size_t>(h.elements())); device.CopyToHost(host.data(), h.data, h.elements() * 4, exec_.stream);\n"
+     "  latte::Run<FiniteRowsOp>("),
+    ("a wait before the logits", ENGINE, "TransfersOfAStep*", "src/engine/step/runner.cc",
+     "if (of_draft)\n    model_.DraftLogits(",
+     "int32_t flag; device.CopyToHost(&flag, finite.data, 4, exec_.stream);\n  if (of_draft)\n    model_.DraftLogits("),
+    ("logits in new memory", ENGINE, "TransfersOfAStep*", "src/engine/step/runner.cc",
+     "const std::span<const int32_t> rows = step.LogitRows(block);",
+     "static auto& kept = *new std::vector<Tensor>; kept.push_back(Tensor(DType::kU8, {2 << 20}, device));\n"
+     "  const std::span<const int32_t> rows = step.LogitRows(block);"),
+    ("rows of drafts are kept in the wrong order", ENGINE, "*DraftsOnGpu*", "src/kernels/cuda/launch/rows.cc",
+     "out.slots = p.slots.data();", "out.slots = p.slots.data() + p.slots.size() - 1;"),
+    ("a page is loaded before it was read", ENGINE, "*PagesOnGpu.OnDisk*", "src/engine/step/page_bytes.cc",
+     "cache.device().CopyFromHost(packed.data, bytes.data(), std::ssize(bytes), exec.stream);\n  CopyPacked(cache, -1, page, "
+     "{packed.data, bytes.size()}, exec);",
+     "CopyPacked(cache, -1, page, {packed.data, bytes.size()}, exec);\n  cache.device().CopyFromHost(packed.data, bytes.data(), "
+     "std::ssize(bytes), exec.stream);"),
 ]
 
 

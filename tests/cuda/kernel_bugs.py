@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants one bug at a time in a kernel of src/kernels/cuda/any; the conformance tests over the emulated driver must turn red.
+"""Plants one bug at a time in a kernel of src/kernels/cuda/any or in what it includes; the conformance tests over the emulated driver must turn red.
 
 usage: tests/cuda/kernel_bugs.py BUILD-FOLDER [NAME-PART]
 
@@ -14,13 +14,16 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-KERNELS = "src/kernels/cuda/any"
+# Files outside of the folder of the kernels.
+PATHS = {"cache_rows": "src/kernels/cuda/common/cache_rows.cuh", "store_cache_row": "src/kernels/cuda/common/store_cache_row.cuh"}
 
 # Tests that find the bugs of a file, in this order: quick ones first.
 TESTS = {
     "attention": ["Hand.MlaDecode*:Hand.Mha*:Hand.LseMerge", "MovesConformance.LseMerge:MhaConformance.Parts*:MlaDecodeLists.Chunks*",
                   "MhaConformance.Unseen*", "MlaDecodeEdge.Sequences*:MlaDecodeLists.Ragged*", "MlaDecodeEdge.EqualScores*"],
     "cache": ["Hand.Append*:Hand.Gather*:Hand.APage*", "MovesConformance.Append:NormRopeAppend*"],
+    "cache_rows": ["CachedRow*", "MlaDecodeConformance.Few*"],
+    "store_cache_row": ["CachedRow*"],
     "gemm": ["Hand.Linear*:Hand.EveryExpert*", "ExpertGemm*", "*F32*/v2_lite"],
     "indexer": ["IndexTopK.OfEqual*:IndexTopK.Lists*:IndexTopK.Both*:IndexTopK.NaN*:IndexTopK.F*", "IndexTopK.Sorted*", "IndexTopK.Chunks*",
                 "IndexTopK.Random*:IndexTopK.Kernels*", "IndexTopK.Exact*"],
@@ -35,9 +38,7 @@ BUGS = [
     ("sum not decayed", "attention", "Fma(row.sum, kept, BlockSum(weight, scratch))", "Add(row.sum, BlockSum(weight, scratch))"),
     ("O not decayed", "attention", "float o = Mul(row.o[i], kept);", "float o = row.o[i];"),
     ("page table off by one", "attention", "LoadGlobal(pages + key / page_tokens)", "LoadGlobal(pages + (key + 1) / page_tokens)"),
-    ("decode: rope part left out", "attention",
-     "for (int i = 0; i < p.r; ++i)\n        dot = Fma(LoadGlobal(q_rope + i), LoadElement",
-     "for (int i = 0; i < 0; ++i)\n        dot = Fma(LoadGlobal(q_rope + i), LoadElement"),
+    ("decode: keys of a list from the first on", "attention", "list == nullptr ? i : LoadGlobal(list + i)", "i"),
     ("zero keys give 0/0", "attention", "empty ? 0.0f : Div(row.o[i], row.sum)", "Div(row.o[i], row.sum)"),
     ("lse without the sum", "attention", "Add(row.max, Log(row.sum))", "row.max"),
     ("first row of a chunk in the chunk before", "attention", "row >= LoadGlobal(&chunks[s + 1].query_start)",
@@ -49,14 +50,56 @@ BUGS = [
      "of_b = LoadGlobal(p.o_b + m * p.width + i)"),
 
     ("append: rows of the first token", "cache", "p.first + t * p.first_stride", "p.first"),
-    ("append: second part begins late", "cache", "p.second + t * p.second_stride + i - p.a", "p.second + t * p.second_stride + i"),
-    ("fused append: no barrier of the warp", "cache", "SyncWarp();\n  const int64_t slot", "const int64_t slot"),
+    ("append: rope part of the first token", "cache", "p.second + t * p.second_stride", "p.second"),
+    ("append: rows past the end", "cache", "if (t >= p.t) return;\n  StoreRow", "StoreRow"),
+    ("fused append: no barrier of the warp", "cache", "SyncWarp();\n  StoreRow", "StoreRow"),
+    ("fused append: rope part before its rotation", "cache", "latent, latent + p.c);", "latent, latent);"),
     ("fused append: last head not rotated", "cache", "(p.h + 1) * half", "p.h * half"),
     ("fused append: eps left out", "cache", "InverseRms(latent, p.c, p.eps)", "InverseRms(latent, p.c, 0)"),
-    ("gather: row of the page from the first key", "cache", "page * p.page_tokens + key % p.page_tokens",
-     "page * p.page_tokens + i / p.width % p.page_tokens"),
+    ("gather: row of the page from the first key", "cache", "page * p.cache.page_tokens + key % p.cache.page_tokens",
+     "page * p.cache.page_tokens + i / width % p.cache.page_tokens"),
     ("copy: every layer from the first", "cache", "p.layers[layer] + p.from", "p.layers[0] + p.from"),
     ("copy: past the end of the page", "cache", "if (i >= p.page_bytes) return;", ""),
+
+    ("row stride of the numbers", "cache_rows", "rows.base + row * rows.bytes", "rows.base + row * (rows.c + rows.r)"),
+    ("rope part left out", "cache_rows", "begin < row.f.c + row.f.r; begin = end", "begin < row.f.c; begin = end"),
+    ("rope part of the query from the latent's end on", "cache_rows", ": rope - row.f.c;", ": rope;"),
+    ("fp8: scale of the group before", "cache_rows", "i < f.c ? LoadFloat(scales + i / kF8Group * 4)",
+     "i < f.c ? LoadFloat(scales + (i - 1) / kF8Group * 4)"),
+    ("fp8: rope part scaled like the latents", "cache_rows", "i / kF8Group * 4) : 1.0f", "i / kF8Group * 4) : LoadFloat(scales)"),
+    ("fp8-dense: not scaled", "cache_rows", "return f.descale;", "return 1.0f;"),
+    ("byte order of scales", "cache_rows", "Load16(at) | Load16(at + 2) << 16", "Load16(at + 2) | Load16(at) << 16"),
+    ("unaligned scales loaded at once", "cache_rows", "reinterpret_cast<uint64_t>(at) % 4 == 0", "true"),
+    ("int8: offset left out", "cache_rows", "LoadGlobal(at + i) - 128)", "LoadGlobal(at + i))"),
+    ("int8: scale of the latents for the rope part", "cache_rows", "(i < f.c ? 0 : 4)", "0"),
+    ("int8: low bytes of the rope part left out", "cache_rows", "rope + j) * 256 + LoadGlobal(rope + f.r + j)", "rope + j) * 256 + 128"),
+    ("q6: fifth bit left out", "cache_rows", "return low | high << 4;", "return low;"),
+    ("q6: scale of the whole chunk", "cache_rows", "i < f.c ? i / kQ6Group :", "i < f.c ? i / kQ6Chunk * 2 :"),
+    ("q6: halves of the nibbles swapped", "cache_rows", ">> low.shift & 15", ">> (4 - low.shift) & 15"),
+    ("a group passes the latents", "cache_rows", "return end < f.c ? end : f.c;", "return end;"),
+
+    ("append: row stride of the numbers", "store_cache_row", "f.base + index * f.bytes", "f.base + index * (f.c + f.r)"),
+    ("append: scale of the first group for all", "store_cache_row", "F8Scale(RangeOf(latent + begin, count).top)",
+     "F8Scale(RangeOf(latent, count).top)"),
+    ("append: rope part quantised", "store_cache_row", "Store16(rope_at + 2 * i, FloatToBF16(LoadGlobal(rope + i)));",
+     "Store16(rope_at + 2 * i, FloatToBF16(F8E4M3ToFloat(F8Of(LoadGlobal(rope + i), 1.0f))));"),
+    ("append: byte order of scales", "store_cache_row",
+     "Store16(at, FloatBits(value));\n  Store16(at + 2, FloatBits(value) >> 16);",
+     "Store16(at + 2, FloatBits(value));\n  Store16(at, FloatBits(value) >> 16);"),
+    ("append: scale above a power of two", "store_cache_row", "bits + 0x007fffffu", "bits + 0x00800000u"),
+    ("append: negative zero of fp8", "store_cache_row", "x != x ? x : Div(x, scale)", "x == 0.0f ? 0.0f : x != x ? x : Div(x, scale)"),
+    ("append: sign of NaN", "store_cache_row", "x != x ? x : Div(x, scale)", "x != x ? BitsFloat(0x7fffffffu) : Div(x, scale)"),
+    ("append: scale of a NaN", "store_cache_row", "s.has_nan ? BitsFloat(0x7fc00000u) : s.scale", "s.scale"),
+    ("append: infinity in the scale", "store_cache_row", "if (Sub(v, v) == 0.0f) top = ", "if (v == v) top = "),
+    ("append: tiny groups overflow", "store_cache_row", "0x1p-100f", "0x1p-149f"),
+    ("append: rounded to zero", "store_cache_row",
+     "static_cast<int>(Sub(Add(Max(-top, Min(Mul(x, inverse), top)), kRound), kRound))",
+     "static_cast<int>(Max(-top, Min(Mul(x, inverse), top)))"),
+    ("append: largest of one lane", "store_cache_row", "return {WarpMax(top)", "return {top"),
+    ("append: q6 scale rounded down", "store_cache_row", "< exact ? nearest + 1 : nearest", "< exact ? nearest : nearest"),
+    ("append: q6 fifth bits of half a chunk", "store_cache_row", "(first >> 4 | second >> 4 << 4)", "(first >> 4)"),
+    ("append: q6 nibble past the end of the rope part", "store_cache_row",
+     "if (second < begin + in_chunk) StoreGlobal(to + second", "StoreGlobal(to + second"),
 
     ("rows past the end stored", "gemm", "if (i < t.rows && Lane() == 0) StoreGlobal", "if (Lane() == 0) StoreGlobal"),
     ("rows past the end read", "gemm", "if (i < rows) sums[i] = Fma", "sums[i] = Fma"),
@@ -118,11 +161,11 @@ BUGS = [
 def build_with(build, folder, bug):
     """The emulated driver with the bug."""
     name, file, old, new = bug
-    path = f"{KERNELS}/{file}.cuh"
+    path = PATHS.get(file, f"src/kernels/cuda/any/{file}.cuh")
     text = (ROOT / path).read_text()
     if text.count(old) != 1:
         sys.exit(f"{name}: expected the text to replace once in {path}, found it {text.count(old)} times")
-    (folder / KERNELS).mkdir(parents=True, exist_ok=True)
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
     (folder / path).write_text(text.replace(old, new))
     functions = folder / "functions.o"
     subprocess.run(["g++", "-std=c++20", "-O1", "-w", "-fPIC", "-fno-math-errno", "-ffp-contract=off", f"-I{folder}", f"-I{ROOT}",

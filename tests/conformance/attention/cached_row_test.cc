@@ -4,15 +4,10 @@
 
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/shapes.h"
 
 namespace latte::cached_row_test {
 namespace {
-
-constexpr CacheDType kFormats[] = {
-    CacheDType::Plain(DType::kF32),      CacheDType::Plain(DType::kF16),
-    CacheDType::Plain(DType::kBF16),     {DType::kU8, CacheFormat::kF8},
-    {DType::kU8, CacheFormat::kF8Dense}, {DType::kU8, CacheFormat::kI8},
-    {DType::kU8, CacheFormat::kQ6}};
 
 struct Widths {
   int64_t c, r;
@@ -46,7 +41,7 @@ struct Rows {
 
 TEST(CachedRowConformance, EveryRowReadsTheSameNumbers) {
   std::mt19937 rng(9);
-  for (const CacheDType cache : kFormats)
+  for (const CacheDType cache : kAllCaches)
     for (const Widths w : kWidths) {
       SCOPED_TRACE(fmt::format("{} C={} R={}", Name(cache), w.c, w.r));
       const Rows rows(cache, w, rng);
@@ -86,7 +81,7 @@ double Step(CacheFormat kind, bool rope, double x) {
 
 TEST(CachedRowConformance, NumbersComeBackWithinHalfAStep) {
   std::mt19937 rng(10);
-  for (const CacheDType cache : kFormats) {
+  for (const CacheDType cache : kAllCaches) {
     if (cache.kind == CacheFormat::kPlain) continue;
     for (const Widths w : kWidths) {
       SCOPED_TRACE(fmt::format("{} C={} R={}", Name(cache), w.c, w.r));
@@ -148,7 +143,7 @@ void FillHard(const TensorView& rows, std::mt19937& rng) {
 
 TEST(CachedRowConformance, AppendWritesTheBytesOfTheReference) {
   std::mt19937 rng(12);
-  for (const CacheDType cache : kFormats)
+  for (const CacheDType cache : kAllCaches)
     for (const Widths w : kWidths) {
       SCOPED_TRACE(fmt::format("{} C={} R={}", Name(cache), w.c, w.r));
       Rows rows(cache, w, rng);
@@ -169,7 +164,7 @@ TEST(CachedRowConformance, AppendWritesTheBytesOfTheReference) {
 // NaN and infinity are not stored as ordinary numbers and do not end the process.
 TEST(CachedRowConformance, NanStaysNanAndInfinitySaturates) {
   std::mt19937 rng(11);
-  for (const CacheDType cache : kFormats) {
+  for (const CacheDType cache : kAllCaches) {
     if (cache.kind == CacheFormat::kPlain) continue;
     SCOPED_TRACE(Name(cache));
     const Rows rows(cache, {512, 64}, rng);

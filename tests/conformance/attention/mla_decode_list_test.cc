@@ -256,6 +256,7 @@ TEST(MlaDecodeListsDeathTest, OnlyAscendingPositionsUpToTheOwnAreLists) {
     RunRow(row, c.Params());
   };
   ForEachRowFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
+    if (row.isa.family == IsaFamily::kCuda) return;  // the host sees no list
     run(row, {0, 5, 38, 39});
     EXPECT_DEATH(run(row, {5, 3}), "position 3 after 5 in the list of token 39");
     EXPECT_DEATH(run(row, {5, 5}), "position 5 after 5");

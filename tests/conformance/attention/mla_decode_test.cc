@@ -186,6 +186,23 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
   }
 }
 
+// Few keys in every format, for kernels that are slow where they are tested.
+TEST(MlaDecodeConformance, FewKeysOfEveryFormat) {
+  std::mt19937 rng(6);
+  for (const CacheDType cache : kAllCaches)
+    for (const auto& [c, r] : {std::pair<int64_t, int64_t>{33, 31}, {160, 6}, {1, 0}}) {
+      const DecodeShape s = {2, c, r, 16, cache, 0.3f, {{2, 18}, {1, 1}, {0, 5}, {1, 33}}};
+      SCOPED_TRACE(fmt::format("{} C={} R={}", Name(cache), c, r));
+      DecodeCase test(s, rng);
+      ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(test.Params()), [&](const Row& row) {
+        test.PoisonOutputs();
+        RunRow(row, test.Params(), 2);
+        ExpectClose(row, test, s, Expected(test, s, RoundingOf(row, cache.kind)));
+      });
+      if (HasFatalFailure()) return;
+    }
+}
+
 // Rows whose latents are all subnormal or zero, with a scale that makes them matter, and a NaN.
 TEST(MlaDecodeConformance, NumbersOfF8ThatAreNotNormal) {
   std::mt19937 rng(7);

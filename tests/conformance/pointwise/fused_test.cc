@@ -4,6 +4,7 @@
 
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/shapes.h"
 
 namespace latte::fused_test {
 namespace {
@@ -96,12 +97,6 @@ TEST(AddRmsNormConformance, RowsDoNotDependOnEachOther) {
   });
 }
 
-constexpr CacheDType kFormats[] = {
-    CacheDType::Plain(DType::kF32),      CacheDType::Plain(DType::kF16),
-    CacheDType::Plain(DType::kBF16),     {DType::kU8, CacheFormat::kF8},
-    {DType::kU8, CacheFormat::kF8Dense}, {DType::kU8, CacheFormat::kI8},
-    {DType::kU8, CacheFormat::kQ6}};
-
 struct Widths {
   int64_t h, c, r;
 };
@@ -162,7 +157,7 @@ struct Tokens {
 
 TEST(NormRopeAppendConformance, BytesOfNormRopeAndAppend) {
   std::mt19937 rng(32);
-  for (const CacheDType cache : kFormats)
+  for (const CacheDType cache : kAllCaches)
     for (const Widths at : kWidths)
       for (const int64_t page_tokens : {16, 64})
         for (const int64_t t : {0, 1, 5, 37}) {

@@ -46,6 +46,13 @@ inline constexpr LinearTypes kLinearTypes[] = {
     {DType::kF16, DType::kF32},  {DType::kF16, DType::kBF16},  {DType::kF16, DType::kF16},
 };
 
+// Every format of cached rows.
+inline constexpr CacheDType kAllCaches[] = {
+    CacheDType::Plain(DType::kF32),      CacheDType::Plain(DType::kF16),
+    CacheDType::Plain(DType::kBF16),     {DType::kU8, CacheFormat::kF8},
+    {DType::kU8, CacheFormat::kF8Dense}, {DType::kU8, CacheFormat::kI8},
+    {DType::kU8, CacheFormat::kQ6}};
+
 // New tokens and all tokens of a sequence.
 struct SequenceShape {
   int64_t query_len, total_len;

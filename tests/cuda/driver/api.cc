@@ -9,8 +9,10 @@ namespace latte::emulator {
 namespace {
 
 // Copies of pageable memory end a capture; `run` does the copy.
-abi::Code EnqueueCopy(StreamState& stream, std::function<void()> run) {
+abi::Code EnqueueCopy(StreamState& stream, TransferKind kind, size_t bytes,
+                      std::function<void()> run) {
   DriverState& driver = Driver();
+  driver.transfers.push_back({kind, static_cast<int64_t>(bytes)});
   return Enqueued(stream, {[&driver, run = std::move(run)] {
                              ++driver.counts.copies;
                              run();
@@ -53,6 +55,7 @@ abi::Code WaitUntil(StreamState& stream, size_t until) {
   DriverState& driver = Driver();
   if (driver.AnyCapture()) return driver.RefuseInCapture();
   ++driver.counts.waits;
+  driver.transfers.push_back({TransferKind::kWait, 0});
   driver.RunTo(stream, until);
   return driver.sticky;
 }
@@ -69,11 +72,13 @@ abi::Code cuMemcpyHtoDAsync_v2(abi::Ptr to, const void* from, size_t bytes, abi:
   StreamState* const stream = StreamOf(s);
   if (stream == nullptr) return abi::kInvalidHandle;
   if (!Driver().memory.Holds(to, bytes)) return abi::kInvalidValue;
-  if (Driver().IsPinned(from, bytes)) return EnqueueCopy(*stream, [=] { CopyIn(to, from, bytes); });
+  constexpr TransferKind kKind = TransferKind::kFromHost;
+  if (Driver().IsPinned(from, bytes))
+    return EnqueueCopy(*stream, kKind, bytes, [=] { CopyIn(to, from, bytes); });
   if (stream->capture != nullptr) return Driver().RefuseInCapture();
   const auto* const first = static_cast<const std::byte*>(from);
   const auto copy = std::make_shared<std::vector<std::byte>>(first, first + bytes);
-  return EnqueueCopy(*stream, [=] { CopyIn(to, copy->data(), bytes); });
+  return EnqueueCopy(*stream, kKind, bytes, [=] { CopyIn(to, copy->data(), bytes); });
 }
 
 abi::Code cuMemcpyDtoHAsync_v2(void* to, abi::Ptr from, size_t bytes, abi::Stream s) {
@@ -83,7 +88,7 @@ abi::Code cuMemcpyDtoHAsync_v2(void* to, abi::Ptr from, size_t bytes, abi::Strea
   if (!Driver().memory.Holds(from, bytes)) return abi::kInvalidValue;
   if (stream->capture != nullptr && !Driver().IsPinned(to, bytes))
     return Driver().RefuseInCapture();
-  return EnqueueCopy(*stream, [=] { CopyOut(to, from, bytes); });
+  return EnqueueCopy(*stream, TransferKind::kToHost, bytes, [=] { CopyOut(to, from, bytes); });
 }
 
 abi::Code cuMemcpyDtoDAsync_v2(abi::Ptr to, abi::Ptr from, size_t bytes, abi::Stream s) {
@@ -92,7 +97,7 @@ abi::Code cuMemcpyDtoDAsync_v2(abi::Ptr to, abi::Ptr from, size_t bytes, abi::St
   if (stream == nullptr) return abi::kInvalidHandle;
   if (!Driver().memory.Holds(to, bytes) || !Driver().memory.Holds(from, bytes))
     return abi::kInvalidValue;
-  return EnqueueCopy(*stream, [=] {
+  return EnqueueCopy(*stream, TransferKind::kWithin, bytes, [=] {
     std::memmove(At(to), At(from), bytes);
     View().NoteCopy(At(to), At(from), static_cast<int64_t>(bytes));
   });

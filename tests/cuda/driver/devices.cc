@@ -55,6 +55,14 @@ const char* latte_emulated_counts(Counts* counts) {
   return FirstReport().c_str();
 }
 
+int64_t latte_emulated_transfers(int64_t begin, Transfer* out, int64_t most) {
+  const Call call;
+  const std::vector<Transfer>& all = Driver().transfers;
+  for (int64_t i = begin; i < std::ssize(all) && i - begin < most; ++i)
+    out[i - begin] = all[static_cast<size_t>(i)];
+  return std::ssize(all);
+}
+
 abi::Code cuInit(unsigned) { return abi::kSuccess; }
 
 abi::Code cuDriverGetVersion(int* version) {

@@ -127,6 +127,7 @@ struct DriverState {
   std::mt19937_64 random;
   Options options;
   Counts counts;
+  std::vector<Transfer> transfers;
   std::string first_report;
   int64_t failing_launch = 0;  // LATTE_EMULATOR_FAIL_LAUNCH: the number of a launch that fails
   abi::Code sticky = abi::kSuccess;

@@ -1,7 +1,9 @@
-// Counts of the emulated driver of this process.
+// Counts and transfers of the emulated driver of this process.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -10,14 +12,29 @@
 
 namespace latte::testing_support {
 
-// Fails the test if a rule was broken. Requires: the driver of LATTE_CUDA_DRIVER is loaded.
-inline emulator::Counts EmulatedCounts() {
+// A function of the driver. Requires: the driver of LATTE_CUDA_DRIVER is loaded.
+template <class Function>
+Function* EmulatedFunction(const char* name) {
   void* const library = dlopen(std::getenv("LATTE_CUDA_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
-  const auto counts =
-      reinterpret_cast<decltype(&latte_emulated_counts)>(dlsym(library, "latte_emulated_counts"));
+  return reinterpret_cast<Function*>(dlsym(library, name));
+}
+
+// Fails the test if a rule was broken.
+inline emulator::Counts EmulatedCounts() {
+  auto* const counts = EmulatedFunction<decltype(latte_emulated_counts)>("latte_emulated_counts");
   emulator::Counts out;
   const char* const report = counts(&out);
   EXPECT_EQ(out.reports, 0) << report;
+  return out;
+}
+
+// The transfers from number `begin` on.
+inline std::vector<emulator::Transfer> EmulatedTransfers(int64_t begin) {
+  auto* const transfers =
+      EmulatedFunction<decltype(latte_emulated_transfers)>("latte_emulated_transfers");
+  std::vector<emulator::Transfer> out(
+      static_cast<size_t>(std::max<int64_t>(transfers(begin, nullptr, 0) - begin, 0)));
+  transfers(begin, out.data(), std::ssize(out));
   return out;
 }
 
