@@ -17,5 +17,5 @@ cmake --build --preset package
 rm -f "$out"/*.deb
 (cd build/package && cpack -G DEB -B "$out" >/dev/null)
 rm -rf "$out/_CPack_Packages"
-(cd "$out" && sha256sum -- *.deb >SHA256SUMS.deb)
+(cd "$out" && sha256sum -- *.deb >SHA256SUMS-deb)
 ls -l "$out"/*.deb
