@@ -8,14 +8,16 @@
 // which leaves every value as it is, also −0.
 //
 // Blocks may be unaligned. Everything is constexpr and free of SIMD, and the only other header of ours
-// is float_bits.h, so that the compiler of a GPU can read this file too. F32, F16 and BF16 are not here:
-// they are plain numbers (dtype.h).
+// is float_bits.h, so that the compiler of a GPU can read this file too. `Bytes` is a pointer to the bytes
+// of a block, or what reads memory of a GPU (kernels/cuda/common/weights.cuh): it has p[i] and p + i. F32,
+// F16 and BF16 are not here: they are plain numbers (dtype.h).
 //
 // Source: the definition of the format in ggml; the packing of each type is in its comment.
 #pragma once
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "src/tensor/float_bits.h"
 
@@ -26,36 +28,50 @@ struct GroupScale {
   float offset = -0.0f;
 };
 
-constexpr uint16_t U16At(const uint8_t* p) {
+template <class Bytes>
+constexpr uint16_t U16At(Bytes p) {
   return static_cast<uint16_t>(p[0] | static_cast<unsigned>(p[1]) << 8);
 }
-constexpr float F16At(const uint8_t* p) { return F16ToFloat(U16At(p)); }
-constexpr int8_t I8At(const uint8_t* p) { return static_cast<int8_t>(*p); }
+template <class Bytes>
+constexpr float F16At(Bytes p) {
+  return F16ToFloat(U16At(p));
+}
+template <class Bytes>
+constexpr int8_t I8At(Bytes p) {
+  return static_cast<int8_t>(p[0]);
+}
 
 // The codes of 16 consecutive values, from a multiple of 16 on, lie in consecutive bytes, at the same bits,
 // except for fifth bits. So code i + j is read with the position of code i: if j is not 0, i is a multiple
 // of 16 and j is below 16. Compilers make vectors of a loop over j.
 
 // Code i + j of consecutive runs of 2·half codes: a run is `half` bytes, whose low four bits come first.
-constexpr int NibbleAt(const uint8_t* codes, int i, int half, int j = 0) {
+template <class Bytes>
+constexpr int NibbleAt(Bytes codes, int i, int half, int j = 0) {
   return codes[i / (2 * half) * half + i % half + j] >> (i / half % 2 * 4) & 15;
 }
 
 // Code i + j of 256 codes of 2 bits: 128 codes are 32 bytes, whose lowest two bits come first.
-constexpr int CrumbAt(const uint8_t* codes, int i, int j = 0) {
+template <class Bytes>
+constexpr int CrumbAt(Bytes codes, int i, int j = 0) {
   return codes[i / 128 * 32 + i % 32 + j] >> (i / 32 % 4 * 2) & 3;
 }
 
 // Bit i + j of 256 bits: 32 bytes, whose lowest bits come first.
-constexpr int BitAt(const uint8_t* bits, int i, int j = 0) {
+template <class Bytes>
+constexpr int BitAt(Bytes bits, int i, int j = 0) {
   return bits[i % 32 + j] >> (i / 32) & 1;
 }
 
 // d, 16 bytes of codes: d(q − 8).
 struct Q4_0 {
   static constexpr int kValues = 32, kBytes = 18, kGroup = 32;
-  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b)}; }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int) {
+    return {F16At(b)};
+  }
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
     return NibbleAt(b + 2, i, 16, j) - 8;
   }
 };
@@ -63,20 +79,31 @@ struct Q4_0 {
 // d, m, 16 bytes of codes: d·q + m.
 struct Q4_1 {
   static constexpr int kValues = 32, kBytes = 20, kGroup = 32;
-  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b), F16At(b + 2)}; }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int) {
+    return {F16At(b), F16At(b + 2)};
+  }
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
     return NibbleAt(b + 4, i, 16, j);
   }
 };
 
 // Bit i of the fifth bits of 32 codes: 4 bytes, lowest first.
-constexpr int FifthBit(const uint8_t* bits, int i) { return bits[i / 8] >> (i % 8) & 1; }
+template <class Bytes>
+constexpr int FifthBit(Bytes bits, int i) {
+  return bits[i / 8] >> (i % 8) & 1;
+}
 
 // d, 4 bytes of fifth bits, 16 bytes of codes: d(q − 16).
 struct Q5_0 {
   static constexpr int kValues = 32, kBytes = 22, kGroup = 32;
-  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b)}; }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int) {
+    return {F16At(b)};
+  }
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
     return (NibbleAt(b + 6, i, 16, j) | FifthBit(b + 2, i + j) << 4) - 16;
   }
 };
@@ -84,8 +111,12 @@ struct Q5_0 {
 // d, m, 4 bytes of fifth bits, 16 bytes of codes: d·q + m.
 struct Q5_1 {
   static constexpr int kValues = 32, kBytes = 24, kGroup = 32;
-  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b), F16At(b + 2)}; }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int) {
+    return {F16At(b), F16At(b + 2)};
+  }
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
     return NibbleAt(b + 8, i, 16, j) | FifthBit(b + 4, i + j) << 4;
   }
 };
@@ -93,30 +124,42 @@ struct Q5_1 {
 // d, 32 signed bytes: d·q.
 struct Q8_0 {
   static constexpr int kValues = 32, kBytes = 34, kGroup = 32;
-  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b)}; }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) { return I8At(b + 2 + i + j); }
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int) {
+    return {F16At(b)};
+  }
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
+    return I8At(b + 2 + i + j);
+  }
 };
 
 // 16 bytes of scales s (low 4 bits) and minima m, 64 bytes of codes, d, dmin: d·s·q − dmin·m.
 struct Q2_K {
   static constexpr int kValues = 256, kBytes = 84, kGroup = 16;
-  static constexpr GroupScale Scale(const uint8_t* b, int g) {
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int g) {
     return {F16At(b + 80) * static_cast<float>(b[g] & 15),
             -(F16At(b + 82) * static_cast<float>(b[g] >> 4))};
   }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) { return CrumbAt(b + 16, i, j); }
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
+    return CrumbAt(b + 16, i, j);
+  }
 };
 
 // 32 bytes of third bits, 64 bytes of codes, 16 scales s of 6 bits, d: d(s − 32)(q − 4). A scale has
 // its low four bits in the first 8 bytes and its high two in the last 4.
 struct Q3_K {
   static constexpr int kValues = 256, kBytes = 110, kGroup = 16;
-  static constexpr GroupScale Scale(const uint8_t* b, int g) {
-    const uint8_t* s = b + 96;
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int g) {
+    const Bytes s = b + 96;
     const int scale = NibbleAt(s, g, 8) | (s[8 + g % 4] >> (g / 4 * 2) & 3) << 4;
     return {F16At(b + 108) * static_cast<float>(scale - 32)};
   }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
     return (CrumbAt(b + 32, i, j) | BitAt(b, i, j) << 2) - 4;
   }
 };
@@ -124,13 +167,16 @@ struct Q3_K {
 // Scale and minimum of group g of 8, of 6 bits each in 12 bytes. Groups 0 to 3 are the low bits of
 // bytes 0 to 3 (scales) and 4 to 7 (minima), whose high two bits belong to groups 4 to 7; the low four
 // bits of those are in bytes 8 to 11.
-constexpr int PackedScale(const uint8_t* p, int g) {
+template <class Bytes>
+constexpr int PackedScale(Bytes p, int g) {
   return g < 4 ? p[g] & 63 : (p[g + 4] & 15) | p[g - 4] >> 6 << 4;
 }
-constexpr int PackedMin(const uint8_t* p, int g) {
+template <class Bytes>
+constexpr int PackedMin(Bytes p, int g) {
   return g < 4 ? p[g + 4] & 63 : p[g + 4] >> 4 | p[g] >> 6 << 4;
 }
-constexpr GroupScale PackedGroup(const uint8_t* b, int g) {
+template <class Bytes>
+constexpr GroupScale PackedGroup(Bytes b, int g) {
   return {F16At(b) * static_cast<float>(PackedScale(b + 4, g)),
           -(F16At(b + 2) * static_cast<float>(PackedMin(b + 4, g)))};
 }
@@ -138,8 +184,12 @@ constexpr GroupScale PackedGroup(const uint8_t* b, int g) {
 // d, dmin, 12 bytes of scales s and minima m, 128 bytes of codes: d·s·q − dmin·m.
 struct Q4_K {
   static constexpr int kValues = 256, kBytes = 144, kGroup = 32;
-  static constexpr GroupScale Scale(const uint8_t* b, int g) { return PackedGroup(b, g); }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int g) {
+    return PackedGroup(b, g);
+  }
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
     return NibbleAt(b + 16, i, 32, j);
   }
 };
@@ -148,8 +198,12 @@ struct Q4_K {
 // d·s·q − dmin·m.
 struct Q5_K {
   static constexpr int kValues = 256, kBytes = 176, kGroup = 32;
-  static constexpr GroupScale Scale(const uint8_t* b, int g) { return PackedGroup(b, g); }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int g) {
+    return PackedGroup(b, g);
+  }
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
     return NibbleAt(b + 48, i, 32, j) | BitAt(b + 16, i, j) << 4;
   }
 };
@@ -158,28 +212,57 @@ struct Q5_K {
 // d·s(q − 32).
 struct Q6_K {
   static constexpr int kValues = 256, kBytes = 210, kGroup = 16;
-  static constexpr GroupScale Scale(const uint8_t* b, int g) {
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int g) {
     return {F16At(b + 208) * static_cast<float>(I8At(b + 192 + g))};
   }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
     return (NibbleAt(b, i, 64, j) | CrumbAt(b + 128, i, j) << 4) - 32;
   }
 };
 
-// The values of the codes of IQ4_NL and IQ4_XS. The table is local, because code for a GPU cannot
-// read constants of the host.
-constexpr int Iq4Value(int code) {
-  constexpr int8_t values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                 1,    13,   25,  38,  53,  69,  89,  113};
-  return values[code];
+// Number q of a table of 16. A processor reads an array; a GPU, which would keep the array in memory of each
+// lane, shifts the right half of it.
+template <class Bytes, int8_t... kNumbers>
+constexpr int TableAt(int q) {
+  constexpr int8_t numbers[] = {kNumbers...};
+  static_assert(sizeof(numbers) == 16);
+  if constexpr (std::is_pointer_v<Bytes>) {
+    return numbers[q];
+  } else {
+    constexpr auto half = [](int begin) {
+      constexpr int8_t all[] = {kNumbers...};
+      uint64_t bits = 0;
+      for (int i = 8; i-- > 0;) bits = bits << 8 | static_cast<uint8_t>(all[begin + i]);
+      return bits;
+    };
+    constexpr uint64_t low = half(0), high = half(8);
+    return static_cast<int8_t>((q < 8 ? low : high) >> q % 8 * 8);
+  }
+}
+// The values of the codes of IQ4_NL and IQ4_XS.
+template <class Bytes>
+constexpr int Iq4Value(int q) {
+  return TableAt<Bytes, -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113>(
+      q);
+}
+// Twice the numbers of the codes of E2M1.
+template <class Bytes>
+constexpr int TwiceE2M1(int q) {
+  return TableAt<Bytes, 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12>(q);
 }
 
 // d, 16 bytes of codes: d·table[q].
 struct IQ4_NL {
   static constexpr int kValues = 32, kBytes = 18, kGroup = 32;
-  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F16At(b)}; }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
-    return Iq4Value(NibbleAt(b + 2, i, 16, j));
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int) {
+    return {F16At(b)};
+  }
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
+    return Iq4Value<Bytes>(NibbleAt(b + 2, i, 16, j));
   }
 };
 
@@ -187,12 +270,14 @@ struct IQ4_NL {
 // d(s − 32)·table[q].
 struct IQ4_XS {
   static constexpr int kValues = 256, kBytes = 136, kGroup = 32;
-  static constexpr GroupScale Scale(const uint8_t* b, int g) {
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int g) {
     const int scale = (b[4 + g / 2] >> (g % 2 * 4) & 15) | (U16At(b + 2) >> (2 * g) & 3) << 4;
     return {F16At(b) * static_cast<float>(scale - 32)};
   }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
-    return Iq4Value(NibbleAt(b + 8, i, 16, j));
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
+    return Iq4Value<Bytes>(NibbleAt(b + 8, i, 16, j));
   }
 };
 
@@ -200,16 +285,19 @@ struct IQ4_XS {
 // Project microscaling formats 1.0; e = 255 is NaN there).
 struct MXFP4 {
   static constexpr int kValues = 32, kBytes = 17, kGroup = 32;
-  static constexpr GroupScale Scale(const uint8_t* b, int) { return {F8E8M0ToFloat(*b) * 0.5f}; }
-  static constexpr int Code(const uint8_t* b, int i, int j = 0) {
-    constexpr int8_t twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-    return twice[NibbleAt(b + 1, i, 16, j)];
+  template <class Bytes>
+  static constexpr GroupScale Scale(Bytes b, int) {
+    return {F8E8M0ToFloat(b[0]) * 0.5f};
+  }
+  template <class Bytes>
+  static constexpr int Code(Bytes b, int i, int j = 0) {
+    return TwiceE2M1<Bytes>(NibbleAt(b + 1, i, 16, j));
   }
 };
 
 // Value i of a block.
-template <class Block>
-constexpr float ValueAt(const uint8_t* block, int i) {
+template <class Block, class Bytes>
+constexpr float ValueAt(Bytes block, int i) {
   const GroupScale group = Block::Scale(block, i / Block::kGroup);
   return group.scale * static_cast<float>(Block::Code(block, i)) + group.offset;
 }
