@@ -262,7 +262,6 @@ JsonOut InspectKernels(const ModelConfig& config, const Machine& machine) {
   AddRows<CombineOp>(out, {1, d, chosen}, machine);
   AddRows<RmsNormOp>(out, {1, d, bf16}, machine);
   AddRows<RopeOp>(out, {1, h, r, config.rope.interleaved}, machine);
-  AddRows<SiluMulOp>(out, {1, config.dense_width}, machine);
   AddRows<AddOp>(out, {1, d}, machine);
   AddRows<GatherOp>(out, {1, d, bf16, DType::kF32}, machine);
   AddRows<CastOp>(out, {d}, machine);

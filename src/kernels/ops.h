@@ -14,7 +14,7 @@ template <template <class...> class Of>
 using AllOps =
     Of<GemmOp, GemmTOp, MlaDecodeOp, IndexTopKOp, MhaOp, LseMergeOp, AppendOp, NormRopeAppendOp,
        GatherPagesOp, RouteOp, GroupByExpertOp, ExpertGemmOp, CombineOp, RmsNormOp, LayerNormOp,
-       RopeAnglesOp, RopeOp, QueryTemperatureOp, SiluMulOp, AddOp, AddRmsNormOp, GatherOp, CastOp,
+       RopeAnglesOp, RopeOp, QueryTemperatureOp, AddOp, AddRmsNormOp, GatherOp, CastOp,
        QuantizeRowsOp, FiniteRowsOp, PackDraftsOp, CopyPageOp, LogitMaxOp, TokenWeightSumOp,
        TokenWeightsOp, TokenHistogramOp, FindBucketOp>;
 

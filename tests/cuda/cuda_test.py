@@ -75,6 +75,13 @@ class SameAnswers(unittest.TestCase):
         self.assertEqual(cpu["tokens"], gpu["tokens"])
         self.assertAlmostEqual(cpu["total_logprob"], gpu["total_logprob"], delta=1e-3)
 
+    def test_score_of_quantised_weights(self):
+        goldens = pathlib.Path(__file__).parents[1] / "goldens"
+        for name in ("fp8", "pack4_zeros", "gguf_v2"):
+            args = ["score", goldens / name, "--ids", "1,2,3,4", "--json"]
+            cpu, gpu = (json.loads(latte(*args, *more).stdout) for more in ([], ["--device", "cuda"]))
+            self.assertAlmostEqual(cpu["total_logprob"], gpu["total_logprob"], delta=0.05, msg=name)
+
     def test_batch_by_the_variable(self):
         line = json.dumps({"custom_id": "a", "method": "POST", "url": "/v1/completions",
                            "body": {"model": "tiny", "prompt": "Once", "max_tokens": 2, "temperature": 0}})

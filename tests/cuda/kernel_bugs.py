@@ -15,21 +15,32 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Files outside of the folder of the kernels.
+<<<<<<< HEAD
 PATHS = {"cache_rows": "src/kernels/cuda/common/cache_rows.cuh", "store_cache_row": "src/kernels/cuda/common/store_cache_row.cuh"}
+=======
+PATHS = {"blocks": "src/tensor/weight_blocks.h", "weights": "src/kernels/cuda/common/weights.cuh"}
+>>>>>>> 1755ff95 (CUDA: weights of every format, int8 activations; silu_mul is gone)
 
 # Tests that find the bugs of a file, in this order: quick ones first.
 TESTS = {
     "attention": ["Hand.MlaDecode*:Hand.Mha*:Hand.LseMerge", "MovesConformance.LseMerge:MhaConformance.Parts*:MlaDecodeLists.Chunks*",
                   "MhaConformance.Unseen*", "MlaDecodeEdge.Sequences*:MlaDecodeLists.Ragged*", "MlaDecodeEdge.EqualScores*"],
     "cache": ["Hand.Append*:Hand.Gather*:Hand.APage*", "MovesConformance.Append:NormRopeAppend*"],
+<<<<<<< HEAD
     "cache_rows": ["CachedRow*", "MlaDecodeConformance.Few*"],
     "store_cache_row": ["CachedRow*"],
     "gemm": ["Hand.Linear*:Hand.EveryExpert*", "ExpertGemm*", "*F32*/v2_lite"],
+=======
+    "blocks": ["MovesConformance.GatherOfBlocks"],
+    "gemm": ["Hand.Linear*:Hand.EveryExpert*:Hand.Gates", "ExpertGemm*", "*F32*/v2_lite"],
+>>>>>>> 1755ff95 (CUDA: weights of every format, int8 activations; silu_mul is gone)
     "indexer": ["IndexTopK.OfEqual*:IndexTopK.Lists*:IndexTopK.Both*:IndexTopK.NaN*:IndexTopK.F*", "IndexTopK.Sorted*", "IndexTopK.Chunks*",
                 "IndexTopK.Random*:IndexTopK.Kernels*", "IndexTopK.Exact*"],
     "moe": ["Hand.Route*:Hand.GroupBy*:Hand.Combine*:RouteConformance*", "MovesConformance.Combine"],
     "norm": ["Hand.RmsNorm:Hand.LayerNorm:AddRmsNorm*", "RmsNorm*"],
-    "rows": ["Hand.SiluMul:Hand.Rope*:Hand.Rows*:Hand.Drafts*:Hand.AddAndGather:Hand.Cast*", "MovesConformance.*:SiluMul*"],
+    "rows": ["Hand.Rope*:Hand.Rows*:Hand.Drafts*:Hand.AddAndGather:Hand.Cast*:Hand.Quantize*:Hand.Query*", "QuantizeRows*Few*",
+             "MovesConformance.*"],
+    "weights": ["Hand.Linear*", "GemmTypes*"],
 }
 
 # name, file, text, its replacement
@@ -105,12 +116,11 @@ BUGS = [
     ("rows past the end read", "gemm", "if (i < rows) sums[i] = Fma", "sums[i] = Fma"),
     ("every lane stores", "gemm", "if (i < t.rows && Lane() == 0) StoreGlobal", "if (i < t.rows) StoreGlobal"),
     ("bias of the first column", "gemm", "LoadGlobal(p.bias + n)", "LoadGlobal(p.bias)"),
-    ("weights of the first of a batch", "gemm", "b * p.w_batch + n * p.w_stride", "n * p.w_stride"),
     ("no SiLU", "gemm", "Mul(Silu(gates[i]), sums[i])", "Mul(gates[i], sums[i])"),
     ("columns past the end", "gemm", "if (n >= p.n) return;", ""),
     ("experts: rows of the next one too", "gemm", "LoadGlobal(p.first + p.begin + e + 1)", "LoadGlobal(p.first + p.begin + e + 1) + 1"),
-    ("experts: weights of another rank read", "gemm", " || p.w[e] == nullptr", ""),
-    ("gemm_t: rows of the first of a batch", "gemm", "x = b * p.x_batch + m * p.x_stride, w", "x = m * p.x_stride, w"),
+    ("experts: weights of another rank read", "gemm", " || p.w[e].data == nullptr", ""),
+    ("gemm_t: rows of the first of a batch", "gemm", "RowOf(p.x, b, m);", "RowOf(p.x, 0, m);"),
     ("gemm_t: last term left out", "gemm", "for (int n = 0; n < p.n; ++n)", "for (int n = 0; n + 1 < p.n; ++n)"),
 
     ("NaN is the best score", "indexer", "if (x != x) x = MinusInfinity();", "if (x != x) x = -MinusInfinity();"),
@@ -147,14 +157,51 @@ BUGS = [
     ("frequency of the position", "rows", "p.frequency + i % p.half", "p.frequency + i / p.half"),
     ("pairs are never interleaved", "rows", "interleaved ? 2 * j : j", "j"),
     ("angles of the group", "rows", "LoadGlobal(p.cos + m * half + j)", "LoadGlobal(p.cos + g * half + j)"),
-    ("gate and up in turn", "rows", "Mul(Silu(LoadGlobal(p.gate + i)), LoadGlobal(p.up + i))",
-     "Mul(Silu(LoadGlobal(p.up + i)), LoadGlobal(p.gate + i))"),
     ("lanes past the end add", "rows", "if (i < p.count) StoreGlobal(p.y + i, Add(", "StoreGlobal(p.y + i, Add("),
-    ("gathered rows not scaled", "rows", "Mul(LoadElement(p.x, p.x_type, from), p.scale)", "LoadElement(p.x, p.x_type, from)"),
+    ("gathered rows not scaled", "rows", "Mul(LoadNumber(row, p.x_type, d), p.scale)", "LoadNumber(row, p.x_type, d)"),
     ("lanes past the end cast", "rows", "if (rest == 0) StoreElement", "StoreElement"),
     ("NaN is finite", "rows", "(bits & 0x7f800000u) == 0x7f800000u", "(bits & 0x7fffffffu) == 0x7f800000u"),
     ("lane 0 alone looks for NaN", "rows", "bad = WarpSum(bad);", ""),
     ("drafts without a slot are packed", "rows", "if (slot < 0) return;", ""),
+    ("int8: largest of a lane", "rows", "largest = WarpMax(largest);", ""),
+    ("int8: groups one column late", "rows", "begin = g * p.group;", "begin = g * p.group + 1;"),
+    ("int8: rounded to zero", "rows", "FloatBits(Add(Mul(LoadGlobal(x + i), inverse), kRound))", "Mul(LoadGlobal(x + i), inverse)"),
+    ("int8: scale of a group of NaN", "rows", "finite ? scale : BitsFloat(0x7fc00000u)", "scale"),
+    ("int8: tiny groups overflow", "rows", "!finite || most < 0x1p-119f", "!finite || most == 0.0f"),
+    ("int8: last group reads the next row", "rows", "p.k - begin < p.group ? p.k : begin + p.group;", "begin + p.group;"),
+    ("temperature: from the first period on", "rows", "LogOf(1.0 + static_cast<double>(periods))", "LogOf(static_cast<double>(periods))"),
+    ("temperature: of the position", "rows", "LoadGlobal(p.positions + t) / p.period", "LoadGlobal(p.positions + t)"),
+    ("temperature: rows without a stride", "rows", "p.x + t * p.stride", "p.x + t * p.width"),
+    ("temperature: without beta", "rows", "fma(p.beta, logarithm, 1.0)", "1.0 + logarithm"),
+    ("temperature: the first column left out", "rows", "i = Lane(); i < p.width", "i = Lane() + 1; i < p.width"),
+
+    ("weights of the first of a batch", "weights", " + b * l.batch_bytes", ""),
+    ("row_begin ignored", "weights", "(l.row_begin + b", "(b"),
+    ("batch_rows ignored", "weights", " + b * l.batch_rows", ""),
+    ("a scale for every row", "weights", " + n) / l.rows;", " + n);"),
+    ("column_begin ignored", "weights", "(w.column_begin + k)", "k"),
+    ("groups begin one column early", "weights", "(w.column_begin + k)", "(w.column_begin + k + 1)"),
+    ("zero points ignored", "weights", "if (w.zero != nullptr) zero", "if (false) zero"),
+    ("zero points of the first row", "weights", "w.zero + block_row * l.zero_stride", "w.zero"),
+    ("u4 without its 8", "weights", "w.type == Element::kU4 ? 8.0f : 0.0f", "0.0f"),
+    ("nibbles swapped", "weights", ">> i % 2 * 4", ">> (1 - i % 2) * 4"),
+    ("fnuz read as e4m3", "weights", "F8E4M3FnuzToFloat(", "F8E4M3ToFloat("),
+    ("i8 read as u8", "weights", "static_cast<int8_t>(LoadGlobal(bytes + i))", "LoadGlobal(bytes + i)"),
+    ("scales read as f32", "weights", "LoadElement(w.scale, w.scale_type, column)", "LoadElement(w.scale, Element::kF32, column)"),
+    ("int8 x: scales of the first row", "weights", " + m * x.scale_stride", ""),
+    ("int8 x: groups begin one column early", "weights", "k / x.group", "(k + 1) / x.group"),
+    ("int8 x: not scaled", "weights", "Mul(code, LoadGlobal(x.scale + k / x.group))", "code"),
+    ("every value from the first block", "weights", "row + i / Block::kValues * Block::kBytes", "row"),
+    ("iq4_nl read as q4_0", "weights", "LoadFromBlock<blocks::IQ4_NL>", "LoadFromBlock<blocks::Q4_0>"),
+
+    ("minimum ignored", "blocks", "-(F16At(b + 2) * static_cast<float>(PackedMin(b + 4, g)))", "-0.0f"),
+    ("minimum of the low groups", "blocks", "p[g + 4] >> 4 | p[g] >> 6 << 4", "p[g + 4] >> 4"),
+    ("q2_k: scale and minimum swapped", "blocks", "static_cast<float>(b[g] & 15)", "static_cast<float>(b[g] >> 4)"),
+    ("fifth bit ignored", "blocks", "bits[i / 8] >> (i % 8) & 1", "0"),
+    ("high bits of the codes one byte late", "blocks", "codes[i / 128 * 32 + i % 32 + j]", "codes[i / 128 * 32 + (i + 1) % 32 + j]"),
+    ("q3_k: scales without high bits", "blocks", " | (s[8 + g % 4] >> (g / 4 * 2) & 3) << 4", ""),
+    ("halves of a table swapped", "blocks", "(q < 8 ? low : high)", "(q < 8 ? high : low)"),
+    ("mxfp4: half of the scale", "blocks", "F8E8M0ToFloat(b[0]) * 0.5f", "F8E8M0ToFloat(b[0])"),
 ]
 
 

@@ -64,7 +64,6 @@ inline void AddOutputs(const LayerNormOp::Params& p, OutputHash& h) { h.Add(p.y)
 inline void AddOutputs(const RopeAnglesOp::Params& p, OutputHash& h) { h.Add(p.cos), h.Add(p.sin); }
 inline void AddOutputs(const RopeOp::Params& p, OutputHash& h) { h.Add(p.x); }
 inline void AddOutputs(const QueryTemperatureOp::Params& p, OutputHash& h) { h.Add(p.x); }
-inline void AddOutputs(const SiluMulOp::Params& p, OutputHash& h) { h.Add(p.y); }
 inline void AddOutputs(const AddOp::Params& p, OutputHash& h) { h.Add(p.y); }
 inline void AddOutputs(const AddRmsNormOp::Params& p, OutputHash& h) { h.Add(p.h), h.Add(p.y); }
 inline void AddOutputs(const GatherOp::Params& p, OutputHash& h) { h.Add(p.y); }

@@ -28,7 +28,6 @@ void Mha(const MhaKernel&, const MhaOp::Params&, const Exec&);
 // The other ops.
 void GatherPages(const Target&, const GatherPagesOp::Params&, const Exec&);
 void RmsNorm(const Target&, const RmsNormOp::Params&, const Exec&);
-void SiluMul(const Target&, const SiluMulOp::Params&, const Exec&);
 void Rope(const Target&, const RopeOp::Params&, const Exec&);
 void Add(const Target&, const AddOp::Params&, const Exec&);
 void Gather(const Target&, const GatherOp::Params&, const Exec&);
@@ -59,7 +58,6 @@ bool Supports(const IndexTopKOp::Shape&);
 bool Supports(const GatherPagesOp::Shape&);
 bool Supports(const MhaOp::Shape&);
 bool Supports(const RmsNormOp::Shape&);
-bool Supports(const SiluMulOp::Shape&);
 bool Supports(const RopeOp::Shape&);
 bool Supports(const AddOp::Shape&);
 bool Supports(const GatherOp::Shape&);

@@ -349,7 +349,6 @@ struct Target {
   int requested_state = 0;
   void (*gather_pages)(const GatherTask&) = nullptr;
   void (*rms_norm)(const RmsNormTask&) = nullptr;
-  void (*silu_mul)(const SiluMulTask&) = nullptr;
   // The following functions give the bytes of the reference.
   void (*rope)(const RopeTask&) = nullptr;
   void (*combine)(const CombineTask&) = nullptr;

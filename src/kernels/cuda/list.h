@@ -12,28 +12,29 @@
 #include "src/kernels/cuda/params/norm.h"
 #include "src/kernels/cuda/params/rows.h"
 
-#define LATTE_CUDA_KERNELS(X)                  \
-  X(Gemm, GemmParams, 128)                     \
-  X(GemmT, GemmTParams, 128)                   \
-  X(ExpertGemm, ExpertGemmParams, 128)         \
-  X(MlaDecode, MlaDecodeParams, 128)           \
-  X(IndexTopK, IndexTopKParams, 128)           \
-  X(Mha, MhaParams, 128)                       \
-  X(LseMerge, LseMergeParams, 128)             \
-  X(Append, AppendParams, 128)                 \
-  X(NormRopeAppend, NormRopeAppendParams, 128) \
-  X(GatherPages, GatherPagesParams, 128)       \
-  X(CopyPage, CopyPageParams, 128)             \
-  X(Route, RouteParams, 32)                    \
-  X(GroupByExpert, GroupByExpertParams, 128)   \
-  X(Combine, CombineParams, 128)               \
-  X(RmsNorm, RmsNormParams, 128)               \
-  X(LayerNorm, LayerNormParams, 128)           \
-  X(RopeAngles, RopeAnglesParams, 128)         \
-  X(Rope, RopeParams, 128)                     \
-  X(SiluMul, SiluMulParams, 128)               \
-  X(AddRows, AddParams, 128)                   \
-  X(Gather, GatherParams, 128)                 \
-  X(Cast, CastParams, 128)                     \
-  X(FiniteRows, FiniteRowsParams, 128)         \
+#define LATTE_CUDA_KERNELS(X)                      \
+  X(Gemm, GemmParams, 128)                         \
+  X(GemmT, GemmTParams, 128)                       \
+  X(ExpertGemm, ExpertGemmParams, 128)             \
+  X(MlaDecode, MlaDecodeParams, 128)               \
+  X(IndexTopK, IndexTopKParams, 128)               \
+  X(Mha, MhaParams, 128)                           \
+  X(LseMerge, LseMergeParams, 128)                 \
+  X(Append, AppendParams, 128)                     \
+  X(NormRopeAppend, NormRopeAppendParams, 128)     \
+  X(GatherPages, GatherPagesParams, 128)           \
+  X(CopyPage, CopyPageParams, 128)                 \
+  X(Route, RouteParams, 32)                        \
+  X(GroupByExpert, GroupByExpertParams, 128)       \
+  X(Combine, CombineParams, 128)                   \
+  X(RmsNorm, RmsNormParams, 128)                   \
+  X(LayerNorm, LayerNormParams, 128)               \
+  X(RopeAngles, RopeAnglesParams, 128)             \
+  X(Rope, RopeParams, 128)                         \
+  X(AddRows, AddParams, 128)                       \
+  X(Gather, GatherParams, 128)                     \
+  X(Cast, CastParams, 128)                         \
+  X(QuantizeRows, QuantizeRowsParams, 128)         \
+  X(QueryTemperature, QueryTemperatureParams, 128) \
+  X(FiniteRows, FiniteRowsParams, 128)             \
   X(PackDrafts, PackDraftsParams, 128)

@@ -42,26 +42,28 @@ constexpr std::array<Kernel<Op>, 1> Any(std::string_view name, Launcher<Op> run,
 
 constexpr std::string_view kFloats = "f32, bf16, f16";
 constexpr std::string_view kCaches = "f32 × any";
+constexpr std::string_view kProductTypes = "f32, bf16, f16, i8 × any";
+
+// Products of all activations with all weights.
+template <class Op>
+constexpr bool MultipliesTypes(const typename Op::Shape& s) {
+  return (IsFloat(s.x) || s.x == DType::kI8) && IsWeight(s.w);
+}
 
 // The kernels of an op; none for ops of the host.
 template <class Op>
 constexpr std::array<Kernel<Op>, 0> kRows = {};
 
 template <>
-constexpr auto kRows<GemmOp> = Any<GemmOp>(
-    "any.gemm", LaunchGemm,
-    [](const GemmOp::Shape& s) { return IsFloat(s.x) && IsFloat(s.w) && s.scale_group == 0; },
-    kFloats);
+constexpr auto kRows<GemmOp> = Any<GemmOp>("any.gemm", LaunchGemm, MultipliesTypes<GemmOp>,
+                                           kProductTypes);
 template <>
-constexpr auto kRows<GemmTOp> = Any<GemmTOp>(
-    "any.gemm_t", LaunchGemmT,
-    [](const GemmTOp::Shape& s) { return IsFloat(s.x) && IsFloat(s.w) && s.scale_group == 0; },
-    kFloats);
+constexpr auto kRows<GemmTOp> = Any<GemmTOp>("any.gemm_t", LaunchGemmT, MultipliesTypes<GemmTOp>,
+                                             "f32, bf16, f16 × any");
 template <>
-constexpr auto kRows<ExpertGemmOp> = Any<ExpertGemmOp>(
-    "any.expert_gemm", LaunchExpertGemm,
-    [](const ExpertGemmOp::Shape& s) { return IsFloat(s.x) && IsFloat(s.w) && s.scale_group == 0; },
-    kFloats);
+constexpr auto kRows<ExpertGemmOp> = Any<ExpertGemmOp>("any.expert_gemm", LaunchExpertGemm,
+                                                       MultipliesTypes<ExpertGemmOp>,
+                                                       kProductTypes);
 template <>
 constexpr auto kRows<MlaDecodeOp> = Any<MlaDecodeOp>(
     "any.mla_decode", LaunchMlaDecode,
@@ -114,16 +116,21 @@ constexpr auto kRows<RopeAnglesOp> = Any<RopeAnglesOp>("any.rope_angles", Launch
 template <>
 constexpr auto kRows<RopeOp> = Any<RopeOp>("any.rope", LaunchRope);
 template <>
-constexpr auto kRows<SiluMulOp> = Any<SiluMulOp>("any.silu_mul", LaunchSiluMul);
-template <>
 constexpr auto kRows<AddOp> = Any<AddOp>("any.add", LaunchAdd);
 template <>
 constexpr auto kRows<GatherOp> = Any<GatherOp>(
     "any.gather", LaunchGather,
-    [](const GatherOp::Shape& s) { return IsFloat(s.x) || (s.x == DType::kI8 && s.y == s.x); },
-    "f32, bf16, f16, i8");
+    [](const GatherOp::Shape& s) {
+      return IsPlain(s.x) || IsBlocks(s.x) || (s.x == DType::kI8 && s.y == s.x);
+    },
+    "f32, bf16, f16, i8, blocks");
 template <>
 constexpr auto kRows<CastOp> = Any<CastOp>("any.cast", LaunchCast, Always<CastOp>, kFloats);
+template <>
+constexpr auto kRows<QuantizeRowsOp> = Any<QuantizeRowsOp>("any.quantize_rows", LaunchQuantizeRows);
+template <>
+constexpr auto kRows<QueryTemperatureOp> = Any<QueryTemperatureOp>("any.query_temperature",
+                                                                   LaunchQueryTemperature);
 template <>
 constexpr auto kRows<FiniteRowsOp> = Any<FiniteRowsOp>("any.finite_rows", LaunchFiniteRows);
 template <>

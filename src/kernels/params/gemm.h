@@ -63,7 +63,7 @@ inline DType TypeToRead(const TensorView& w, const TensorView& gate) {
 }
 
 // One GEMM, y[b] = x[b]·W[b]ᵀ (+ bias): A = x [M, K], B = W [N, K]. With a gate it computes
-// y = silu(x·Gᵀ) ⊙ (x·Wᵀ).
+// y = silu(x·Gᵀ) ⊙ (x·Wᵀ), silu(z) = z / (1 + e^−z).
 struct GemmProblem {
   TensorView x;             // [B, M, K] f32, bf16, f16 or i8; last dimension contiguous
   TensorView w;             // [B, N, K] f32, f16, bf16, f8 or i8, [B, N, ⌈K/2⌉] kU4, or
@@ -272,21 +272,6 @@ struct QueryTemperatureOp {
     bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1]}; }
-};
-
-// y = silu(gate) ⊙ up, silu(z) = z / (1 + e^−z). y may be gate.
-struct SiluMulOp {
-  static constexpr std::string_view kName = "silu_mul";
-  struct Params {
-    TensorView gate;  // [M, F] f32, contiguous
-    TensorView up;    // [M, F] f32, contiguous
-    TensorView y;     // [M, F] f32, written, contiguous
-  };
-  struct Shape {
-    int64_t m, f;
-    bool operator==(const Shape&) const = default;
-  };
-  static Shape ShapeOf(const Params& p) { return {p.gate.shape[0], p.gate.shape[1]}; }
 };
 
 // y += x.

@@ -197,16 +197,6 @@ void QueryTemperature(const QueryTemperatureOp::Params& p, const Exec& exec) {
   });
 }
 
-void SiluMul(const SiluMulOp::Params& p, const Exec& exec) {
-  const int64_t f_count = p.gate.shape[1];
-  exec.threads->ParallelFor(p.gate.shape[0], [&](int64_t m) {
-    const float* gate = p.gate.Row<float>(m);
-    const float* up = p.up.Row<float>(m);
-    float* y = p.y.Row<float>(m);
-    for (int64_t f = 0; f < f_count; ++f) y[f] = gate[f] / (1.0f + std::exp(-gate[f])) * up[f];
-  });
-}
-
 void Add(const AddOp::Params& p, const Exec& exec) {
   const int64_t d_count = p.x.shape[1];
   exec.threads->ParallelFor(p.x.shape[0], [&](int64_t m) {

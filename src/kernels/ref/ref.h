@@ -26,7 +26,6 @@ void LayerNorm(const LayerNormOp::Params&, const Exec&);
 void RopeAngles(const RopeAnglesOp::Params&, const Exec&);
 void Rope(const RopeOp::Params&, const Exec&);
 void QueryTemperature(const QueryTemperatureOp::Params&, const Exec&);
-void SiluMul(const SiluMulOp::Params&, const Exec&);
 void Add(const AddOp::Params&, const Exec&);
 void AddRmsNorm(const AddRmsNormOp::Params&, const Exec&);
 void Gather(const GatherOp::Params&, const Exec&);

@@ -40,9 +40,10 @@ TensorView Matrix(const TensorView& batch) {
 
 class Experts {
  public:
-  // `gate_type`: of the gates, which need not be that of the other weights.
-  Experts(DType x_type, DType w_type, std::optional<DType> gate_type, const Routing& routing,
-          bool has_shared, std::mt19937& rng)
+  // The types of weights are the experts' in turn. `gate_type`: of the gates, which need not be that of the
+  // other weights.
+  Experts(DType x_type, const std::vector<DType>& w_types, std::optional<DType> gate_type,
+          const Routing& routing, bool has_shared, std::mt19937& rng)
       : routing_(routing),
         gated_(gate_type.has_value()),
         x_(x_type, 1, routing.rows, kK, 128, rng),
@@ -52,6 +53,7 @@ class Experts {
     const QuantBlocks blocks = {1, 32, 0, 0, DType::kBF16, /*zeros=*/true};
     // A weight and a gate of every expert, and of the shared one.
     for (size_t i = 0; i < 2 * (routing.first.size() - 1) + 2; ++i) {
+      const DType w_type = w_types[i / 2 % w_types.size()];
       const DType type = i % 2 == 0 ? w_type : gate_type.value_or(w_type);
       weights_.push_back(std::make_unique<QuantWeight>(type, 1, kN, kK, blocks, rng));
       if (IsPlain(type)) FillRandom(weights_.back()->codes, rng);
@@ -192,7 +194,7 @@ TEST(ExpertGemm, RowsHaveTheBitsOfGemmAndNoOtherRowIsWritten) {
                                    routing.rows, Name(x_type), Name(w_type),
                                    gated ? ", with gates" : "",
                                    has_shared ? ", with a shared expert" : ""));
-          Experts experts(x_type, w_type, gated ? std::optional(w_type) : std::nullopt, routing,
+          Experts experts(x_type, {w_type}, gated ? std::optional(w_type) : std::nullopt, routing,
                           has_shared, rng);
           ExpectBitsOfGemm(experts);
           ExpectBitsOfGemmOnGpu(experts);
@@ -211,16 +213,37 @@ TEST(ExpertGemm, GatesMayHaveAnotherType) {
       for (const auto& [w_type, gate_type] : kTypes) {
         SCOPED_TRACE(fmt::format("{} rows, {}·{} with gate {}", routing.rows, Name(x_type),
                                  Name(w_type), Name(gate_type)));
-        Experts experts(x_type, w_type, gate_type, routing, /*has_shared=*/true, rng);
+        Experts experts(x_type, {w_type}, gate_type, routing, /*has_shared=*/true, rng);
         ExpectBitsOfGemm(experts);
+        ExpectBitsOfGemmOnGpu(experts);
         if (HasFatalFailure()) return;
       }
+}
+
+// Weights of several types, and more experts than one launch on a GPU takes.
+TEST(ExpertGemm, ExpertsMayLieDifferently) {
+  std::mt19937 rng(34);
+  Routing many = {{0}, 0};
+  for (int e = 0; e < 180; ++e) {
+    many.rows += e % 3 == 0 ? 1 : 0;
+    many.first.push_back(static_cast<int32_t>(many.rows));
+  }
+  for (const Routing& routing : {kRoutings[3], many}) {
+    SCOPED_TRACE(fmt::format("{} experts", routing.first.size() - 1));
+    Experts experts(DType::kF32, {DType::kBF16, DType::kQ8_0}, DType::kQ8_0, routing, true, rng);
+    ExpectBitsOfGemm(experts);
+    ExpectBitsOfGemmOnGpu(experts);
+    Experts one_type(DType::kBF16, {DType::kF8E4M3}, std::nullopt, routing, false, rng);
+    ExpectBitsOfGemm(one_type);
+    ExpectBitsOfGemmOnGpu(one_type);
+    if (HasFatalFailure()) return;
+  }
 }
 
 TEST(ExpertGemm, WorkIsThatOfExpertsWithRows) {
   std::mt19937 rng(32);
   for (const Routing& routing : kRoutings) {
-    const Experts experts(DType::kBF16, DType::kI8, DType::kI8, routing, true, rng);
+    const Experts experts(DType::kBF16, {DType::kI8}, DType::kI8, routing, true, rng);
     const OpWork found = ExpertGemmOp::WorkOf(experts.Params());
     const OpWork want = GemmOp::WorkOf({experts.Problems()});
     EXPECT_EQ(found.flops, want.flops);

@@ -214,13 +214,21 @@ TEST(Hand, LayerNorm) {
   });
 }
 
-TEST(Hand, SiluMul) {
+// silu(gate) · up of special numbers: products of one term.
+TEST(Hand, Gates) {
+  Floats one = {1};
   Floats gate = {0, 1, -1, 200, -200, kInf, std::nanf("")};
   Floats up = {5, 2, 2, 3, 3, 1, 1};
   const auto e = static_cast<float>(std::exp(1.0));
-  ForEachRow<SiluMulOp>([&](const Kernel<SiluMulOp>& row) {
+  ForEachRow<GemmOp>([&](const Kernel<GemmOp>& row) {
     Floats y(7);
-    RunRow(row, {View(gate, {1, 7}), View(up, {1, 7}), View(y, {1, 7})});
+    GemmProblem p;
+    p.x = View(one, {1, 1, 1});
+    p.w = View(up, {1, 7, 1});
+    p.gate = View(gate, {1, 7, 1});
+    p.y = View(y, {1, 1, 7});
+    if (!row.supports(GemmOp::ShapeOf(p))) return;
+    RunPart(row, p);
     EXPECT_EQ(y[0], 0.0f);
     EXPECT_FLOAT_EQ(y[1], 2 * e / (e + 1));
     EXPECT_FLOAT_EQ(y[2], -2 / (e + 1));

@@ -38,7 +38,7 @@ inline double DotBound(int64_t terms, double sum_of_abs) {
 // sum of at most K terms and K groups.
 inline double QuantBound(int64_t k, double sum_of_abs) { return DotBound(2 * k + 4, sum_of_abs); }
 
-// silu_mul relative to |y|: exp, 1+e, quotient and product, in the kernel and in the reference.
+// silu(g)·u relative to |y|: exp, 1+e, quotient and product, in the kernel and in the reference.
 inline double SiluBound() { return Gamma(2 * (static_cast<int64_t>(kExpUnits) + 3)); }
 
 // y = silu(g) · u: |y − exact| ≤ |silu| error · |u| + |silu| · error of u. The derivative of silu is at

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/kernels/cuda/common/log.cuh"
 #include "src/kernels/cuda/common/sin_cos.cuh"
 
 namespace latte::cuda::math_test {
@@ -71,6 +72,22 @@ TEST(Math, SinCosIsCloseForAnglesOfRope) {
               0x1p-52)
         << angle;
   }
+}
+
+TEST(Math, LogOfDoublesIsCloseFromOneOn) {
+  std::mt19937_64 random(4);
+  for (int i = 1; i < 200'000; ++i) {
+    // Whole numbers of periods, and numbers between 1 and 4, around √2 and 2.
+    const double x =
+        i % 2 == 0 ? i
+                   : std::bit_cast<double>(0x3ff0000000000000u + random() % (uint64_t{1} << 53));
+    const long double exact = std::log(static_cast<long double>(x));
+    int exponent = 0;
+    std::frexp(static_cast<double>(exact), &exponent);
+    ASSERT_LE(std::fabs(static_cast<double>(LogOf(x) - exact)), std::ldexp(1.0, exponent - 53))
+        << x;
+  }
+  EXPECT_EQ(LogOf(1.0), 0.0);
 }
 
 }  // namespace

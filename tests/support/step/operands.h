@@ -140,10 +140,6 @@ void VisitOperands(QueryTemperatureOp::Params& p, OperandLists&, const F& f) {
   f(p.positions), f(p.x);
 }
 template <class F>
-void VisitOperands(SiluMulOp::Params& p, OperandLists&, const F& f) {
-  f(p.gate), f(p.up), f(p.y);
-}
-template <class F>
 void VisitOperands(AddOp::Params& p, OperandLists&, const F& f) {
   f(p.x), f(p.y);
 }

@@ -1,10 +1,9 @@
-// RMSNorm, SiLU gate and quantisation of activations to int8.
+// RMSNorm and quantisation of activations to int8.
 #include "src/kernels/cpu/parallel.h"
 
 namespace latte::cpu {
 
 bool Supports(const RmsNormOp::Shape& s) { return IsPlain(s.w); }
-bool Supports(const SiluMulOp::Shape&) { return true; }
 bool Supports(const QuantizeRowsOp::Shape&) { return true; }
 
 void RmsNorm(const Target& target, const RmsNormOp::Params& p, const Exec& exec) {
@@ -13,15 +12,6 @@ void RmsNorm(const Target& target, const RmsNormOp::Params& p, const Exec& exec)
   exec.threads->ParallelFor(CeilDiv(s.m, rows), [&](int64_t task) {
     for (int64_t m = task * rows; m < std::min(s.m, (task + 1) * rows); ++m)
       target.rms_norm({p.x.Row<float>(m), p.w.data, s.w, p.y.Row<float>(m), s.d, p.eps});
-  });
-}
-
-void SiluMul(const Target& target, const SiluMulOp::Params& p, const Exec& exec) {
-  const int64_t count = p.y.elements();
-  exec.threads->ParallelFor(CeilDiv(count, kElementsPerTask), [&](int64_t task) {
-    const int64_t begin = task * kElementsPerTask;
-    target.silu_mul({p.gate.Ptr<float>() + begin, p.up.Ptr<float>() + begin,
-                     p.y.Ptr<float>() + begin, std::min(kElementsPerTask, count - begin)});
   });
 }
 

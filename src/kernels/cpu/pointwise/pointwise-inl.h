@@ -2,7 +2,7 @@
 // per task, bound by memory; AVX2 and AVX-512.
 //
 // Order      rms_norm: the sum of squares has four vectors of partial sums, added as (0+1)+(2+3)
-//            and reduced by the tree of Sum; it depends on D alone. silu_mul: elements are
+//            and reduced by the tree of Sum; it depends on D alone. SiluMul: elements are
 //            independent. quantize_rows, rope, combine, mix, round and widen give the bytes of the
 //            reference.
 #pragma once

@@ -54,11 +54,6 @@ constexpr Kernel<RopeOp> kRope[] = {
 };
 constexpr Kernel<QueryTemperatureOp> kQueryTemperature[] = {
     Reference<QueryTemperatureOp>("ref.query_temperature", ref::QueryTemperature)};
-constexpr Kernel<SiluMulOp> kSiluMul[] = {
-    Reference<SiluMulOp>("ref.silu_mul", ref::SiluMul),
-    General<SiluMulOp, kAvx2Target, SiluMul>("avx2.silu_mul", x86::kAvx2),
-    General<SiluMulOp, kAvx512Target, SiluMul>("avx512.silu_mul", x86::kAvx512),
-};
 constexpr Kernel<AddOp> kAdd[] = {
     Reference<AddOp>("ref.add", ref::Add),
     General<AddOp, kAvx2Target, Add>("avx2.add", x86::kAvx2),
@@ -159,10 +154,6 @@ std::span<const Kernel<RopeOp>> Kernels<RopeOp>() {
 template <>
 std::span<const Kernel<QueryTemperatureOp>> Kernels<QueryTemperatureOp>() {
   return kQueryTemperature;
-}
-template <>
-std::span<const Kernel<SiluMulOp>> Kernels<SiluMulOp>() {
-  return kSiluMul;
 }
 template <>
 std::span<const Kernel<AddOp>> Kernels<AddOp>() {

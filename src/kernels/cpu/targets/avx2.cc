@@ -27,7 +27,6 @@ const Target kAvx2Target = {
     .state = 0x6,
     .gather_pages = GatherPages<Avx2>,
     .rms_norm = RmsNorm<Avx2>,
-    .silu_mul = SiluMul<Avx2>,
     .rope = Rope<Avx2>,
     .combine = Combine<Avx2>,
     .mix = Mix<Avx2>,

@@ -26,7 +26,6 @@ const Target kAvx512Target = {
     .state = 0xe6,
     .gather_pages = GatherPages<Avx512>,
     .rms_norm = RmsNorm<Avx512>,
-    .silu_mul = SiluMul<Avx512>,
     .rope = Rope<Avx512>,
     .combine = Combine<Avx512>,
     .mix = Mix<Avx512>,

@@ -23,6 +23,14 @@ LATTE_DEVICE float WarpMax(float v) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) v = Max(v, ShuffleXor(v, mask));
   return v;
 }
+LATTE_DEVICE int32_t WarpMax(int32_t v) {
+  LATTE_UNROLL
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) {
+    const int32_t other = ShuffleXor(v, mask);
+    v = other > v ? other : v;
+  }
+  return v;
+}
 LATTE_DEVICE int32_t WarpSum(int32_t v) {
   LATTE_UNROLL
   for (int mask = kWarp / 2; mask > 0; mask /= 2) v += ShuffleXor(v, mask);

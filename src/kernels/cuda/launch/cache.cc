@@ -42,7 +42,7 @@ void LaunchNormRopeAppend(const NormRopeAppendOp::Params& p, const Exec& exec) {
   out.c = static_cast<int32_t>(s.c);
   out.r = static_cast<int32_t>(s.r);
   out.interleaved = p.interleaved ? 1 : 0;
-  out.w_type = ElementOf(p.w.dtype);
+  out.w_type = p.w.dtype;
   out.eps = p.eps;
   KernelsOf(exec).Launch<KernelId::kNormRopeAppend>(WarpsGrid(s.t), out, exec.stream);
 }

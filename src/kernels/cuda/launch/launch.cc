@@ -1,25 +1,8 @@
 #include "src/kernels/cuda/launch/launch.h"
 
-#include "src/base/check.h"
 #include "src/base/math.h"
 
 namespace latte::cuda {
-
-Element ElementOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return Element::kF32;
-    case DType::kBF16:
-      return Element::kBF16;
-    case DType::kF16:
-      return Element::kF16;
-    case DType::kI8:
-      return Element::kI8;
-    default:
-      LATTE_CHECK(false, "no kernel reads {}", Name(dtype));
-      return Element::kF32;
-  }
-}
 
 CacheRows CacheRowsOf(const TensorView& pages, CacheRowFormat format, int64_t c, int64_t r) {
   CacheRows out = {};
@@ -31,7 +14,7 @@ CacheRows CacheRowsOf(const TensorView& pages, CacheRowFormat format, int64_t c,
   out.descale = format.descale;
   out.kind = format.kind;
   if (format.kind == CacheFormat::kPlain) {
-    out.element = ElementOf(pages.dtype);
+    out.element = pages.dtype;
     return out;
   }
   const CacheRowLayout layout = LayoutOf(format.kind, c, r);

@@ -11,9 +11,6 @@ namespace latte::cuda {
 // Requires: a machine that is a GPU.
 inline const KernelSet& KernelsOf(const Exec& exec) { return *exec.machine->gpu; }
 
-// The type of a tensor that kernels read as numbers.
-Element ElementOf(DType dtype);
-
 // The rows of a layer. pages: [pages, P, W].
 CacheRows CacheRowsOf(const TensorView& pages, CacheRowFormat format, int64_t c, int64_t r);
 
@@ -41,10 +38,11 @@ void LaunchAddRmsNorm(const AddRmsNormOp::Params& p, const Exec& exec);
 void LaunchLayerNorm(const LayerNormOp::Params& p, const Exec& exec);
 void LaunchRopeAngles(const RopeAnglesOp::Params& p, const Exec& exec);
 void LaunchRope(const RopeOp::Params& p, const Exec& exec);
-void LaunchSiluMul(const SiluMulOp::Params& p, const Exec& exec);
 void LaunchAdd(const AddOp::Params& p, const Exec& exec);
 void LaunchGather(const GatherOp::Params& p, const Exec& exec);
 void LaunchCast(const CastOp::Params& p, const Exec& exec);
+void LaunchQuantizeRows(const QuantizeRowsOp::Params& p, const Exec& exec);
+void LaunchQueryTemperature(const QueryTemperatureOp::Params& p, const Exec& exec);
 void LaunchFiniteRows(const FiniteRowsOp::Params& p, const Exec& exec);
 void LaunchPackDrafts(const PackDraftsOp::Params& p, const Exec& exec);
 

@@ -14,7 +14,7 @@ RmsNormParams ParamsOf(const TensorView& x, const TensorView& w, const TensorVie
   out.y_stride = y.stride[0];
   out.m = static_cast<int32_t>(x.shape[0]);
   out.d = static_cast<int32_t>(x.shape[1]);
-  out.w_type = ElementOf(w.dtype);
+  out.w_type = w.dtype;
   out.eps = eps;
   return out;
 }
@@ -42,8 +42,8 @@ void LaunchLayerNorm(const LayerNormOp::Params& p, const Exec& exec) {
   out.y_stride = p.y.stride[0];
   out.m = static_cast<int32_t>(p.x.shape[0]);
   out.d = static_cast<int32_t>(p.x.shape[1]);
-  out.w_type = ElementOf(p.w.dtype);
-  out.b_type = ElementOf(p.b.dtype);
+  out.w_type = p.w.dtype;
+  out.b_type = p.b.dtype;
   out.eps = p.eps;
   KernelsOf(exec).Launch<KernelId::kLayerNorm>(WarpsGrid(out.m), out, exec.stream);
 }

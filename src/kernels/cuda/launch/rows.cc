@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "src/base/math.h"
 #include "src/kernels/cuda/launch/launch.h"
 
 namespace latte::cuda {
@@ -30,12 +31,6 @@ void LaunchRope(const RopeOp::Params& p, const Exec& exec) {
   KernelsOf(exec).Launch<KernelId::kRope>(LanesGrid(p.x.elements() / 2), out, exec.stream);
 }
 
-void LaunchSiluMul(const SiluMulOp::Params& p, const Exec& exec) {
-  const SiluMulParams out = {p.gate.Ptr<const float>(), p.up.Ptr<const float>(), p.y.Ptr<float>(),
-                             p.y.elements()};
-  KernelsOf(exec).Launch<KernelId::kSiluMul>(LanesGrid(out.count), out, exec.stream);
-}
-
 void LaunchAdd(const AddOp::Params& p, const Exec& exec) {
   const AddParams out = {p.x.Ptr<const float>(), p.y.Ptr<float>(), p.y.elements()};
   KernelsOf(exec).Launch<KernelId::kAddRows>(LanesGrid(out.count), out, exec.stream);
@@ -46,11 +41,11 @@ void LaunchGather(const GatherOp::Params& p, const Exec& exec) {
   out.x = p.x.data;
   out.ids = p.ids.data();
   out.y = p.y.data;
-  out.x_stride = p.x.stride[0];
+  out.x_row_bytes = p.x.stride[0] * SizeOf(p.x.dtype);
   out.m = static_cast<int32_t>(p.y.shape[0]);
   out.d = static_cast<int32_t>(p.y.shape[1]);
-  out.x_type = ElementOf(p.x.dtype);
-  out.y_type = ElementOf(p.y.dtype);
+  out.x_type = p.x.dtype;
+  out.y_type = p.y.dtype;
   out.scale = p.scale;
   KernelsOf(exec).Launch<KernelId::kGather>(LanesGrid(p.y.elements()), out, exec.stream);
 }
@@ -60,7 +55,7 @@ void LaunchCast(const CastOp::Params& p, const Exec& exec) {
   CastParams out = {};
   out.x = p.x.Ptr<const float>();
   out.y = p.y.data;
-  out.y_type = ElementOf(p.y.dtype);
+  out.y_type = p.y.dtype;
   std::fill(std::begin(out.shape), std::end(out.shape), 1);
   const auto first = static_cast<size_t>(kMaxRank - p.x.rank);
   for (size_t i = 0; i < static_cast<size_t>(p.x.rank); ++i) {
@@ -69,6 +64,33 @@ void LaunchCast(const CastOp::Params& p, const Exec& exec) {
     out.y_stride[first + i] = p.y.stride[i];
   }
   KernelsOf(exec).Launch<KernelId::kCast>(LanesGrid(p.x.elements()), out, exec.stream);
+}
+
+void LaunchQuantizeRows(const QuantizeRowsOp::Params& p, const Exec& exec) {
+  QuantizeRowsParams out = {};
+  out.x = p.x.Ptr<const float>();
+  out.y = p.y.Ptr<signed char>();
+  out.scale = p.scale.Ptr<float>();
+  out.x_stride = p.x.stride[0];
+  out.y_stride = p.y.stride[0];
+  out.scale_stride = p.scale.stride[0];
+  out.m = static_cast<int32_t>(p.x.shape[0]);
+  out.k = static_cast<int32_t>(p.x.shape[1]);
+  out.group = static_cast<int32_t>(p.group);
+  const Grid grid = WarpsGrid(p.x.shape[0] * CeilDiv(p.x.shape[1], p.group));
+  KernelsOf(exec).Launch<KernelId::kQuantizeRows>(grid, out, exec.stream);
+}
+
+void LaunchQueryTemperature(const QueryTemperatureOp::Params& p, const Exec& exec) {
+  QueryTemperatureParams out = {};
+  out.positions = p.positions.data();
+  out.x = p.x.Ptr<float>();
+  out.stride = p.x.stride[0];
+  out.period = p.period;
+  out.beta = p.beta;
+  out.t = static_cast<int32_t>(p.x.shape[0]);
+  out.width = static_cast<int32_t>(p.x.shape[1]);
+  KernelsOf(exec).Launch<KernelId::kQueryTemperature>(WarpsGrid(out.t), out, exec.stream);
 }
 
 void LaunchFiniteRows(const FiniteRowsOp::Params& p, const Exec& exec) {

@@ -19,12 +19,6 @@ struct RopeParams {
   int32_t m, g, r, interleaved;
 };
 
-struct SiluMulParams {
-  const float *gate, *up;
-  float* y;
-  int64_t count;
-};
-
 struct AddParams {
   const float* x;
   float* y;
@@ -35,7 +29,7 @@ struct GatherParams {
   const void* x;  // [v, d]
   const int32_t* ids;
   void* y;  // [m, d]
-  int64_t x_stride;
+  int64_t x_row_bytes;
   int32_t m, d;
   Element x_type, y_type;
   float scale;
@@ -50,6 +44,22 @@ struct CastParams {
   int64_t x_stride[kRank], y_stride[kRank];
   int32_t shape[kRank];
   Element y_type;
+};
+
+struct QuantizeRowsParams {
+  const float* x;  // [m, k]
+  signed char* y;
+  float* scale;  // [m, groups]
+  int64_t x_stride, y_stride, scale_stride;
+  int32_t m, k, group;
+};
+
+struct QueryTemperatureParams {
+  const int32_t* positions;  // [t]
+  float* x;                  // [t, width]
+  int64_t stride, period;
+  double beta;
+  int32_t t, width;
 };
 
 struct FiniteRowsParams {

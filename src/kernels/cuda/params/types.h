@@ -2,11 +2,10 @@
 // the device; strides count elements. The ops of src/kernels/params say what each kernel computes.
 #pragma once
 
-#include <cstdint>
+#include "src/tensor/dtype_enum.h"
 
 namespace latte::cuda {
 
-// Types of numbers.
-enum class Element : int32_t { kF32, kBF16, kF16, kI8, kI32, kI64 };
+using Element = DType;
 
 }  // namespace latte::cuda
