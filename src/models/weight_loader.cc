@@ -115,6 +115,12 @@ Result<MatrixParts> WeightLoader::FetchParts(const StackPart& part) const {
 }
 
 Result<Linear> WeightLoader::Bind(const StackPart& part, const WeightSlice& slice) const {
+  LATTE_ASSIGN_OR_RETURN(Linear linear, BindOnHost(part, slice));
+  Place(linear.matrix);
+  return linear;
+}
+
+Result<Linear> WeightLoader::BindOnHost(const StackPart& part, const WeightSlice& slice) const {
   LATTE_ASSIGN_OR_RETURN(const MatrixParts parts, FetchParts(part));
   const QuantScheme& scheme = parts.stored.scheme;
   Linear linear;
@@ -125,7 +131,6 @@ Result<Linear> WeightLoader::Bind(const StackPart& part, const WeightSlice& slic
   matrix.KeepRows(part.row_begin, part.row_begin + part.rows);
   LATTE_RETURN_IF_ERROR(Cut(part.name, slice, matrix));
   Count(fmt::format("{}/{}/{}", part.name, part.index, part.row_begin), matrix.bytes());
-  Place(matrix);
   return linear;
 }
 
@@ -148,9 +153,12 @@ Result<Linear> WeightLoader::FromStack(const StackPart& part, const WeightSlice&
 Result<Linear> WeightLoader::KvB(const std::string& name, const MlaDims& dims,
                                  const WeightSlice& slice) const {
   if (Has(name + ".k_b_proj.weight")) return JoinKvB(name, dims, slice);
-  LATTE_ASSIGN_OR_RETURN(
-      Linear linear, Matrix(name + ".kv_b_proj.weight", dims.h * (dims.n + dims.v), dims.c, slice));
+  const int64_t rows = dims.h * (dims.n + dims.v);
+  const StackPart whole = {
+      .name = name + ".kv_b_proj.weight", .stack_rows = rows, .columns = dims.c, .rows = rows};
+  LATTE_ASSIGN_OR_RETURN(Linear linear, BindOnHost(whole, slice));
   if (IsBlocks(linear.matrix.weight.dtype)) linear.matrix = RoundedToBf16(linear.matrix, threads_);
+  Place(linear.matrix);
   return linear;
 }
 

@@ -92,6 +92,7 @@ class WeightLoader {
   [[nodiscard]] Result<TensorView> FetchVector(const std::string& name, int64_t size) const;
   [[nodiscard]] Result<MatrixParts> FetchParts(const StackPart& part) const;
   [[nodiscard]] Result<Linear> Bind(const StackPart& part, const WeightSlice& slice) const;
+  [[nodiscard]] Result<Linear> BindOnHost(const StackPart& part, const WeightSlice& slice) const;
   [[nodiscard]] Result<Linear> JoinKvB(const std::string& name, const MlaDims& dims,
                                        const WeightSlice& slice) const;
   void Place(LoadedMatrix& matrix) const;
