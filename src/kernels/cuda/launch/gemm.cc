@@ -33,7 +33,7 @@ WeightPointers PointersOf(const TensorView& w, const BlockScale& s) {
           .zero = s.zero.empty() ? nullptr : s.zero.Ptr<const unsigned char>()};
 }
 
-// Of a weight [B, N, K]; of none, zeros.
+// The layout of a weight [B, N, K]; zeros for none.
 WeightLayout LayoutOf(const TensorView& w, const BlockScale& s) {
   WeightLayout out = {};
   if (w.empty()) return out;
@@ -86,7 +86,7 @@ ExpertLayouts LayoutsOf(const ExpertWeights& e) {
   return {layout(e.w, e.w_scale), layout(e.gate, e.gate_scale)};
 }
 
-// The first of `experts`, up to the most of one launch, that have no weights or those of one layout.
+// The first of `experts`, up to the most of one launch, whose weights, if there are any, have one layout.
 std::span<const ExpertWeights> OfOneLayout(std::span<const ExpertWeights> experts) {
   std::optional<ExpertLayouts> first;
   const size_t most = std::min<size_t>(experts.size(), ExpertGemmParams::kMostExperts);
