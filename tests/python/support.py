@@ -1,4 +1,5 @@
-"""Helpers for the tests of the Python package. Usage of each: TEST.py BUILD_DIR LATTE_BINARY."""
+"""Helpers for the tests of the Python package. Usage of each: TEST.py BUILD_DIR LATTE_BINARY. BUILD_DIR -: the package that this Python
+has installed, such as a wheel."""
 import os
 import pathlib
 import resource
@@ -29,11 +30,13 @@ class WithTiny(unittest.TestCase):
 
 
 def use(build, binary):
-    """The package of this tree over the library of a build."""
+    """The package of this tree over the library of a build, or the installed one."""
     global BUILD, BINARY
     BUILD, BINARY = pathlib.Path(build), binary
-    os.environ["LATTE_LIBRARY"] = str(BUILD / "liblatte.so")
     os.environ["PATH"] = f"{pathlib.Path(binary).parent}:{os.environ['PATH']}"
+    if build == "-":
+        return
+    os.environ["LATTE_LIBRARY"] = str(BUILD / "liblatte.so")
     sys.path.insert(0, str(ROOT / "python"))
     os.environ["PYTHONPATH"] = f"{ROOT / 'python'}:{os.environ.get('PYTHONPATH', '')}"
 
