@@ -15,25 +15,18 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Files outside of the folder of the kernels.
-<<<<<<< HEAD
-PATHS = {"cache_rows": "src/kernels/cuda/common/cache_rows.cuh", "store_cache_row": "src/kernels/cuda/common/store_cache_row.cuh"}
-=======
-PATHS = {"blocks": "src/tensor/weight_blocks.h", "weights": "src/kernels/cuda/common/weights.cuh"}
->>>>>>> 1755ff95 (CUDA: weights of every format, int8 activations; silu_mul is gone)
+PATHS = {"blocks": "src/tensor/weight_blocks.h", "cache_rows": "src/kernels/cuda/common/cache_rows.cuh",
+         "store_cache_row": "src/kernels/cuda/common/store_cache_row.cuh", "weights": "src/kernels/cuda/common/weights.cuh"}
 
 # Tests that find the bugs of a file, in this order: quick ones first.
 TESTS = {
     "attention": ["Hand.MlaDecode*:Hand.Mha*:Hand.LseMerge", "MovesConformance.LseMerge:MhaConformance.Parts*:MlaDecodeLists.Chunks*",
                   "MhaConformance.Unseen*", "MlaDecodeEdge.Sequences*:MlaDecodeLists.Ragged*", "MlaDecodeEdge.EqualScores*"],
     "cache": ["Hand.Append*:Hand.Gather*:Hand.APage*", "MovesConformance.Append:NormRopeAppend*"],
-<<<<<<< HEAD
+    "blocks": ["MovesConformance.GatherOfBlocks"],
     "cache_rows": ["CachedRow*", "MlaDecodeConformance.Few*"],
     "store_cache_row": ["CachedRow*"],
-    "gemm": ["Hand.Linear*:Hand.EveryExpert*", "ExpertGemm*", "*F32*/v2_lite"],
-=======
-    "blocks": ["MovesConformance.GatherOfBlocks"],
     "gemm": ["Hand.Linear*:Hand.EveryExpert*:Hand.Gates", "ExpertGemm*", "*F32*/v2_lite"],
->>>>>>> 1755ff95 (CUDA: weights of every format, int8 activations; silu_mul is gone)
     "indexer": ["IndexTopK.OfEqual*:IndexTopK.Lists*:IndexTopK.Both*:IndexTopK.NaN*:IndexTopK.F*", "IndexTopK.Sorted*", "IndexTopK.Chunks*",
                 "IndexTopK.Random*:IndexTopK.Kernels*", "IndexTopK.Exact*"],
     "moe": ["Hand.Route*:Hand.GroupBy*:Hand.Combine*:RouteConformance*", "MovesConformance.Combine"],
