@@ -28,7 +28,7 @@ Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& file
               const OpenAiModel& model, RankGroup* ranks) {
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   // By default the engine refuses what does not fit.
-  if (options.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
+  if (options.cache_bytes > 0 && !NamesGpu(options.device)) WarnIfLarge(files.dir, files.config);
   ProgressOfLoading loading;
   LATTE_ASSIGN_OR_RETURN(const CreatedEngine created,
                          CreateEngine(options, files, ranks, loading.Hooks()));

@@ -23,7 +23,7 @@ struct InspectFlags {
   bool limits = false;
   bool commands = false;
   bool json = false;
-  CheckWeightsFlag check_weights;
+  StructFlags<EngineOptions> engine;  // --check-weights, --device
   bool path = false;
   PromptShape prompt{1, 4096};
 };
@@ -79,10 +79,13 @@ Status InspectCommand(const InspectFlags& flags) {
   if (flags.commands) return Print(CliPage(flags.program.Info()));
   LATTE_ASSIGN_OR_RETURN(const std::string path, ResolveModelPath(flags.model));
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
-  LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path, config));
-  WarnIfLarge(path, config);
-  LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
-  if (check_weights) {
+  EngineOptions options;
+  LATTE_RETURN_IF_ERROR(flags.engine.Apply(options));
+  LATTE_RETURN_IF_ERROR(flags.engine.Validate(options));
+  LATTE_ASSIGN_OR_RETURN(const ComputeDevice device, ComputeDevice::Open(options.device));
+  LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path, config, device));
+  if (!device.is_gpu()) WarnIfLarge(path, config);
+  if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
     ProgressOfLoading shown;
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint, shown.Hooks().checked));
@@ -134,7 +137,9 @@ Command AddInspect(const FlagSet& app) {
   sub.Add("--q", flags->prompt.new_tokens, "new tokens of the prompt (default: 1)");
   sub.Add("--kv", flags->prompt.cached_tokens, "cached tokens before them (default: 4096)");
   sub.Group("Output").AddSwitch("--json", flags->json, "one JSON object instead of a table");
-  flags->check_weights.Add(sub);
+  flags->engine.Add(sub, [](const Field& f, std::string_view) {
+    return f.name == "check_weights" || f.name == "device";
+  });
   return {sub, [flags] { return InspectCommand(*flags); }};
 }
 

@@ -169,7 +169,8 @@ Status ServeFront(FrontLink& front, const Chosen& chosen, const ModelFiles& file
 
 void SayPlan(const MemoryPlan& plan, const Chosen& chosen, const ModelFiles& files) {
   TellBars(MemoryPlanText(plan));
-  if (chosen.engine.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
+  if (chosen.engine.cache_bytes > 0 && !NamesGpu(chosen.engine.device))
+    WarnIfLarge(files.dir, files.config);
   WarnOfUnused(files.config);
   if (const auto mode = ParseAttentionMode(chosen.engine.attention))
     WarnIfDense(files.config, *mode);

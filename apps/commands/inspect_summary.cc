@@ -82,20 +82,57 @@ class SummaryText {
 
   // Weights and cache of one sequence, for two lengths.
   void AddMemory() {
+    const JsonOut& gpu = report_["gpu"];
+    if (!gpu.is_null()) return AddGpuMemory(gpu);
     const int64_t weights = Int("weight_bytes");
     for (const int64_t tokens : std::vector<int64_t>{4096, 32768}) {
       if (tokens > Int("max_position")) continue;
       Line("memory", fmt::format("{} with {} tokens of context, and some for computing",
                                  BytesText(weights + tokens * CachePerToken()), Thousands(tokens)));
     }
-    const int64_t largest = Int("largest_context_here");
     Line("here", fmt::format("{} of {} of memory are available: {}",
                              BytesText(Int("available_memory_bytes")),
-                             BytesText(Int("machine_memory_bytes")),
-                             largest == 0 ? "the model does not fit"
-                                          : fmt::format("room for about {} tokens of context",
-                                                        Thousands(largest))));
+                             BytesText(Int("machine_memory_bytes")), LargestContext()));
     AddMemoryBar(weights);
+  }
+
+  std::string LargestContext() const {
+    const int64_t largest = Int("largest_context_here");
+    if (largest == 0) return "the model does not fit";
+    return fmt::format("room for about {} tokens of context", Thousands(largest));
+  }
+
+  // The same for the memory of a GPU, which also holds what steps need.
+  void AddGpuMemory(const JsonOut& gpu) {
+    const auto weights = gpu["weight_bytes"].get<int64_t>();
+    const auto of = [](const JsonOut& need, const char* key) { return need[key].get<int64_t>(); };
+    for (const JsonOut& need : gpu["needs"])
+      Line("memory",
+           fmt::format("{} of GPU memory with {} tokens of context: weights {}, steps {}, cache {}",
+                       BytesText(weights + of(need, "step_bytes") + of(need, "cache_bytes")),
+                       Thousands(of(need, "tokens")), BytesText(weights),
+                       BytesText(of(need, "step_bytes")), BytesText(of(need, "cache_bytes"))));
+    Line("here", fmt::format("{} of {} of GPU memory are free on {}: {}",
+                             BytesText(Int("available_memory_bytes")),
+                             BytesText(Int("machine_memory_bytes")), gpu["name"].get<std::string>(),
+                             LargestContext()));
+    AddGpuBar(weights, gpu["needs"].front());
+  }
+
+  void AddGpuBar(int64_t weights, const JsonOut& need) {
+    constexpr int kColumns = 30;  // the line has at most 100
+    const auto steps = need["step_bytes"].get<int64_t>(),
+               cache = need["cache_bytes"].get<int64_t>();
+    const int64_t rest =
+        std::max<int64_t>(0, Int("available_memory_bytes") - weights - steps - cache);
+    const BarPart parts[] = {{static_cast<double>(weights), BarFill::kFull},
+                             {static_cast<double>(steps), BarFill::kDark},
+                             {static_cast<double>(cache), BarFill::kMedium},
+                             {static_cast<double>(rest), BarFill::kLight}};
+    Line("", fmt::format("{}  {} weights  {} steps  {} cache of {} tokens  {} free",
+                         StackedBar(parts, kColumns), FillText(BarFill::kFull),
+                         FillText(BarFill::kDark), FillText(BarFill::kMedium),
+                         Thousands(need["tokens"].get<int64_t>()), FillText(BarFill::kLight)));
   }
 
   // The parts of the available memory for 4,096 tokens of context. Weights and cache fill it if they are

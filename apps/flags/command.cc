@@ -132,9 +132,11 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
     return Unsupported("--device cuda: expected one process, found --tp or --dp");
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(out.dir));
   LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(out.dir));
-  out.room = {MemoryForWeights(config, mapped), WeightMemory(mapped)};
-  WarnIfTooLarge(config, out.room);
   const EngineOptions* const drafts = options.drafts;
+  out.room = out.device.RoomFor(config, &mapped,
+                                drafts == nullptr ? EngineOptions{.draft_tokens = "0"} : *drafts);
+  LATTE_RETURN_IF_ERROR(CheckWeightsFit(config, out.room));
+  if (!out.device.is_gpu()) WarnIfTooLarge(config, out.room);
   ModelOptions wanted;
   wanted.device = &out.device.device();
   wanted.mtp = drafts != nullptr && NeedsMtp(*drafts, config);

@@ -4,22 +4,18 @@
 
 #include <fmt/format.h>
 
-#include "src/base/limits/memory.h"
-#include "src/checkpoint/safetensors/safetensors.h"
-#include "src/checkpoint/weight_memory.h"
-#include "src/engine/settings.h"
+#include "src/engine/core/compute_device.h"
 
 namespace latte {
 
 Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& files) {
-  LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+  LATTE_ASSIGN_OR_RETURN(const ComputeDevice device, ComputeDevice::Open(options.device));
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(files.dir));
+  MemoryRoom room = device.RoomFor(files.config, &checkpoint, options);
   // Other machines may take some of the ranks: then there is more room than planned.
-  const int64_t processes = std::max(options.tp, options.dp);
-  const MemoryRoom room{MemoryForWeights(files.config, checkpoint), WeightMemory(checkpoint),
-                        processes};
+  room.processes = std::max(options.tp, options.dp);
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                         ResolveOptions(options, files.config, machine, room));
+                         ResolveOptions(options, files.config, device.machine(), room));
   const EngineOptions& resolved = settings.options;
   const int64_t asked = std::min(options.max_tokens, files.config.max_position);
   if (resolved.max_tokens < asked)
@@ -33,7 +29,7 @@ Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& fi
   return MemoryPlan{
       .available_bytes = room.available_bytes,
       .weight_bytes = room.weight_bytes,
-      .workspace_bytes = PrefillWorkspaceBytes(files.config, resolved),
+      .workspace_bytes = room.step_bytes + PrefillWorkspaceBytes(files.config, resolved),
       .workspace_tokens = ExpandedTokens(resolved),
       .page_bytes = settings.cache_spec.bytes_per_page(),
       .page_tokens = resolved.page_tokens,
@@ -41,10 +37,11 @@ Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& fi
       .max_tokens = resolved.max_tokens,
       .model_tokens = files.config.max_position,
       .asked_tokens = options.max_tokens,
-      .wanted_workspace_bytes = PrefillWorkspaceBytes(files.config, wanted),
+      .wanted_workspace_bytes = room.step_bytes + PrefillWorkspaceBytes(files.config, wanted),
       .max_sequences = resolved.max_sequences,
       .cache_dtype = resolved.cache_dtype.empty() ? resolved.dtype : resolved.cache_dtype,
-      .processes = processes};
+      .processes = room.processes,
+      .gpu = room.gpu};
 }
 
 }  // namespace latte

@@ -9,7 +9,7 @@
 
 namespace latte {
 
-// Errors: of Machine::Detect, Checkpoint::Open and ResolveOptions: kExhausted where weights,
+// Errors: of ComputeDevice::Open, Checkpoint::Open and ResolveOptions: kExhausted where weights,
 // workspace and two pages do not fit.
 [[nodiscard]] Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& files);
 

@@ -161,16 +161,16 @@ void ProgressOfParts::Show(int64_t done, int64_t total, std::string_view part) {
 }
 
 LoadingHooks ProgressOfLoading::Hooks() {
-  return {.repacked = [this](int64_t done, int64_t layers) { repacking_.Show(done, layers); },
+  return {.repacked = [this](int64_t done, int64_t layers) { loading_.Show(done, layers); },
           .checked =
               [this](int64_t done, int64_t total) {
-                repacking_.End();
+                loading_.End();
                 checking_.Show(done, total);
               }};
 }
 
 void ProgressOfLoading::End() {
-  repacking_.End();
+  loading_.End();
   checking_.End();
 }
 

@@ -101,14 +101,14 @@ class ProgressOfParts {
 class ProgressOfLoading {
  public:
   explicit ProgressOfLoading(ProgressStyle style = ProgressStyle::kUsual)
-      : repacking_("repacking weights", "layers", style), checking_("checked weights", "", style) {}
+      : loading_("loaded weights", "layers", style), checking_("checked weights", "", style) {}
 
   // Valid as long as this object.
   LoadingHooks Hooks();
   void End();
 
  private:
-  Progress repacking_;
+  Progress loading_;
   Progress checking_;
 };
 

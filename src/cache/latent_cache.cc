@@ -8,6 +8,7 @@
 
 #include "src/base/check.h"
 #include "src/base/math.h"
+#include "src/tensor/device_space.h"
 
 namespace latte {
 namespace {
@@ -73,6 +74,11 @@ Result<LatentCache> LatentCache::Create(CacheSpec spec, int64_t pages, const Dev
     const auto bytes = CheckedProduct(factors);
     std::optional<DeviceMemory> memory =
         DeviceMemory::Allocate(device, bytes.value_or(0), MemoryUse::kCache);
+    if (!memory && !device.is_host())
+      return tl::unexpected(TooLittleMemory(
+          device, bytes.value_or(0),
+          fmt::format("{} pages of the cache ({})", pages, Name(stream.id)),
+          "use a shorter --context, a smaller --cache-bytes or a smaller --cache-dtype"));
     if (!memory)
       return Exhausted(fmt::format(
           "cache stream '{}': {} pages of {} tokens cannot be reserved; ask for a shorter context",

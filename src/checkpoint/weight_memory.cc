@@ -1,6 +1,7 @@
 #include "src/checkpoint/weight_memory.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 #include <linux/magic.h>
@@ -8,6 +9,7 @@
 #include <sys/vfs.h>
 
 #include "src/base/limits/memory.h"
+#include "src/base/math.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/formats/common/weight_format.h"
 
@@ -22,6 +24,15 @@ int64_t BytesInTmpfs(const std::string& path) {
   if (system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC) return 0;
   constexpr int64_t kStatBytes = 512;  // the unit of st_blocks, on every file system
   return static_cast<int64_t>(file.st_blocks) * kStatBytes;
+}
+
+// The layer of a tensor of a decoder or drafting layer; −1 for others.
+int64_t LayerOf(std::string_view name) {
+  constexpr std::string_view kLayers = "model.layers.";
+  int64_t layer = -1;
+  if (name.starts_with(kLayers))
+    std::from_chars(name.data() + kLayers.size(), name.data() + name.size(), layer);
+  return layer;
 }
 
 bool IsInBlocks(const StoredTensor& tensor) {
@@ -55,6 +66,16 @@ int64_t WeightMemory(const Checkpoint& checkpoint) {
     bytes += std::max<int64_t>(0, size - BytesInTmpfs(file->path()));
   }
   return checkpoint.is_gguf() ? bytes + KvBCopyBytes(checkpoint) : bytes;
+}
+
+int64_t WeightMemoryOnDevice(const ModelConfig& config, const Checkpoint& checkpoint, bool drafts) {
+  constexpr int64_t kAlignment = 256;
+  Checkpoint named = checkpoint;
+  named.UseCommonNames(config.layers);
+  int64_t bytes = checkpoint.is_gguf() ? KvBCopyBytes(checkpoint) : 0;
+  for (const auto& [name, tensor] : named.tensors())
+    if (drafts || LayerOf(name) < config.layers) bytes += RoundUp(tensor.bytes, kAlignment);
+  return bytes;
 }
 
 std::optional<int64_t> MemoryForWeights(const ModelConfig& config, const Checkpoint& checkpoint) {

@@ -54,6 +54,14 @@ Error NoRoom(const ModelConfig& config, const Settings& settings, const MemoryRo
   EngineOptions least = settings.options;
   least.max_tokens = 2 * least.page_tokens;
   const int64_t workspace = PrefillWorkspaceBytes(config, least);
+  if (!room.gpu.empty())
+    return {Code::kExhausted,
+            fmt::format("GPU memory: expected room for weights ({}), steps ({}) and cache (two "
+                        "pages: {}), found {} free on {}; use {}, a smaller --max-batch-tokens or "
+                        "--max-sequences, or end other programs that use the GPU",
+                        MemoryText(room.weight_bytes), MemoryText(room.step_bytes + workspace),
+                        MemoryText(2 * settings.cache_spec.bytes_per_page()),
+                        MemoryText(*room.available_bytes), room.gpu, SmallerModel(config))};
   const bool weights_fit = room.weight_bytes < *room.available_bytes;
   return {
       Code::kExhausted,
@@ -252,11 +260,10 @@ Result<Settings> ResolveOptionsForOne(const EngineOptions& options, const ModelC
   return out;
 }
 
-std::vector<MlaPath> PathsOf(const Settings& settings, const MlaDims& mla) {
-  constexpr int64_t kLongPrompt = 1024;
+std::vector<MlaPath> PathsOf(const Settings& settings) {
   std::vector<MlaPath> out = {DecodePath(settings.attention)};
-  if (const MlaPath path = settings.PathOf(mla, kLongPrompt, 0); path != out.front())
-    out.push_back(path);
+  // Under auto a prompt takes this path or that of decoding.
+  if (const MlaPath path = PromptPath(settings.attention); path != out.front()) out.push_back(path);
   if (settings.sparse_from != kNeverSparse) out.push_back(MlaPath::kSparse);
   return out;
 }

@@ -50,14 +50,22 @@ struct MemoryRoom {
   std::optional<int64_t> available_bytes;  // none: unknown
   int64_t weight_bytes = 0;                // of them
   int64_t processes = 1;  // ranks on this machine: they share the weights, each has a cache
+  std::string gpu = {};   // whose memory it is: "cuda:0 'NVIDIA H200'"; empty: the host's
+  // What steps take on a GPU besides the prefill workspace. On the host memory is taken as it is touched.
+  int64_t step_bytes = 0;
 
+  // Whether weights are read from disk again and again. A GPU must hold them.
+  bool exceeds_memory() const {
+    return gpu.empty() && available_bytes && weight_bytes > *available_bytes;
+  }
   // For workspace and cache of one process.
-  bool exceeds_memory() const { return available_bytes && weight_bytes > *available_bytes; }
-  int64_t free_bytes() const { return (available_bytes.value_or(0) - weight_bytes) / processes; }
+  int64_t free_bytes() const {
+    return (available_bytes.value_or(0) - weight_bytes - step_bytes) / processes;
+  }
 };
 
 // The paths that an engine's steps may take.
-std::vector<MlaPath> PathsOf(const Settings& settings, const MlaDims& mla);
+std::vector<MlaPath> PathsOf(const Settings& settings);
 
 // `room` is used where options.cache_bytes is 0: if the context does not fit, it becomes LargestContext. `share`: of the weights, if this is one of several ranks.
 // Errors: of EngineOptions::Validate; kInvalidArgument for values that do not go together;

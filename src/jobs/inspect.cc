@@ -10,12 +10,12 @@
 
 #include "src/base/json_out.h"
 #include "src/base/limits/memory.h"
+#include "src/base/math.h"
 #include "src/chat/prompt.h"
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/gguf/gguf.h"
 #include "src/checkpoint/model_files.h"
-#include "src/checkpoint/weight_memory.h"
 #include "src/engine/settings.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
@@ -60,7 +60,8 @@ struct StoredWeights {
 };
 
 // Null for a config alone.
-Result<std::optional<StoredWeights>> Stored(const std::string& path, const ModelConfig& config) {
+Result<std::optional<StoredWeights>> Stored(const std::string& path, const ModelConfig& config,
+                                            const ComputeDevice& device) {
   if (!HoldsWeights(path)) return std::nullopt;
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
   StoredWeights out;
@@ -71,7 +72,7 @@ Result<std::optional<StoredWeights>> Stored(const std::string& path, const Model
     bytes += tensor.bytes;
     if (bytes >= out.types[out.dtype].second) out.dtype = tensor.dtype_name;
   }
-  out.room = {MemoryForWeights(config, checkpoint), WeightMemory(checkpoint)};
+  out.room = device.RoomFor(config, &checkpoint, {});
   return out;
 }
 
@@ -140,6 +141,27 @@ int64_t DefaultContext(const ModelConfig& config, const CacheSpec& cache, const 
   return LargestContext(config, options, cache, room.free_bytes());
 }
 
+// A GPU must hold this for one sequence of so many tokens: {"tokens", "step_bytes", "cache_bytes"}.
+JsonOut GpuNeeds(const ModelConfig& config, const CacheSpec& cache, const MemoryRoom& room,
+                 int64_t tokens) {
+  EngineOptions options = {.max_tokens = tokens};
+  options.prefill_workspace_tokens =
+      PrefillWorkspaceTokens(tokens, options.max_sequences, options.page_tokens);
+  return {{"tokens", tokens},
+          {"step_bytes", room.step_bytes + PrefillWorkspaceBytes(config, options)},
+          {"cache_bytes", CeilDiv(tokens, cache.page_tokens) * cache.bytes_per_page()}};
+}
+
+// {"name", "weight_bytes", "needs"}; null for the host.
+JsonOut GpuJson(const ModelConfig& config, const CacheSpec& cache, const MemoryRoom& room) {
+  if (room.gpu.empty()) return nullptr;
+  JsonOut needs = JsonOut::array();
+  const auto add = [&](int64_t tokens) { needs.push_back(GpuNeeds(config, cache, room, tokens)); };
+  add(std::min<int64_t>(4096, config.max_position));
+  if (config.max_position >= 32768) add(32768);
+  return {{"name", room.gpu}, {"weight_bytes", room.weight_bytes}, {"needs", needs}};
+}
+
 // Adds the kernels of an op and marks the one that runs `shape`.
 template <class Op>
 void AddRows(JsonOut& out, const typename Op::Shape& shape, const Machine& machine) {
@@ -194,13 +216,16 @@ constexpr WeightKind kWeightKinds[] = {{"bf16 · bf16", DType::kBF16, DType::kBF
 
 }  // namespace
 
-Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config) {
-  LATTE_ASSIGN_OR_RETURN(const std::optional<StoredWeights> stored, Stored(path, config));
+Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config,
+                             const ComputeDevice& device) {
+  LATTE_ASSIGN_OR_RETURN(const std::optional<StoredWeights> stored, Stored(path, config, device));
   const ParamCount params = CountParams(config);
   const CacheBytes cache = CacheBytesPerToken(config, DType::kBF16);
   const int64_t bf16_bytes = (params.total() + params.mtp) * SizeOf(DType::kBF16);
   const int64_t weight_bytes = stored ? stored->bytes : bf16_bytes;
-  const MemoryRoom room = stored ? stored->room : MemoryRoom{AvailableMemory(), weight_bytes};
+  MemoryRoom room = stored ? stored->room : device.RoomFor(config, nullptr, {});
+  if (!stored) room.weight_bytes = weight_bytes;
+  const int64_t total = device.is_gpu() ? device.TotalGpuBytes() : TotalMemory().value_or(0);
   const CacheSpec cached = DefaultCache(config);
   JsonOut out = {{"architecture", config.architecture},
                  {"model_type", config.model_type},
@@ -229,7 +254,8 @@ Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config)
                   config.mla.expanded() * cached.layers * SizeOf(DType::kBF16)},
                  {"mha_over_mla", static_cast<double>(cache.mha) / static_cast<double>(cache.mla)},
                  {"caveats", UnusedFeatures(config)},
-                 {"machine_memory_bytes", TotalMemory().value_or(0)},
+                 {"gpu", GpuJson(config, cached, room)},
+                 {"machine_memory_bytes", total},
                  {"available_memory_bytes", room.available_bytes.value_or(0)},
                  {"largest_context_here", DefaultContext(config, cached, room)}};
   AddChat(path, config, out);

@@ -7,17 +7,19 @@
 
 #include "src/base/json_out_fwd.h"
 #include "src/checkpoint/config/model_config.h"
+#include "src/engine/core/compute_device.h"
 #include "src/kernels/machine.h"
 #include "src/layers/mla/path_cost.h"
 
 namespace latte {
 
 // Architecture, parameters, bytes by component, cache bytes per token compared with MHA and GQA,
-// format of weights and of chats, and the longest context that fits in the memory which is available. The cache per token is that of
+// format of weights and of chats, and the longest context that fits in the memory which is available, on `device`. The cache per token is that of
 // an engine with default options, with the layers that draft tokens. `path`: a
 // checkpoint folder, or a config.json alone (sizes are then for bf16); `config`: its configuration.
 // Errors: of Checkpoint::Open if the folder holds weights.
-[[nodiscard]] Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config);
+[[nodiscard]] Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config,
+                                           const ComputeDevice& device);
 
 // This processor: {"isa", "uarch"}.
 JsonOut InspectProcessor(const Machine& machine);

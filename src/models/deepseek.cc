@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "src/checkpoint/expected_tensors.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
@@ -28,28 +30,22 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
   LoadedBytes bytes;
   const WeightLoader load(checkpoint_, config_.quant, threads.get(), &weights_, &bytes);
   const ModelShare share{options.share, options.expert_share.value_or(options.share)};
-  const int64_t d = config_.mla.d;
-  const RopeTable rope = RopeTable::Make(config_.rope, config_.mla.r);
-  rope_amplitude_ = rope.amplitude;
-  rope_frequencies_ = weights_.PlaceOwned(rope.Frequencies());
-  LATTE_ASSIGN_OR_RETURN(const Linear embedding,
-                         load.Matrix("model.embed_tokens.weight", config_.vocab, d));
-  embedding_ = embedding.matrix.weight;
+  LATTE_RETURN_IF_ERROR(weights_.InArena("the embedding", [&] { return LoadInput(load); }));
+  const bool takes_long = threads != nullptr || !weights_.device().is_host();
   for (int64_t i = 0; i < config_.layers; ++i) {
-    LATTE_ASSIGN_OR_RETURN(DecoderLayer layer, LoadDecoderLayer(load, config_, share, i));
+    LATTE_ASSIGN_OR_RETURN(DecoderLayer layer, weights_.InArena(fmt::format("layer {}", i), [&] {
+      return LoadDecoderLayer(load, config_, share, i);
+    }));
     if (auto* const moe = std::get_if<MoeLayer>(&layer.ffn))
       moe->larger_than_memory = options.larger_than_memory;
     layers_.push_back(std::move(layer));
-    if (threads && options.repacked) options.repacked(i + 1, config_.layers);
+    if (takes_long && options.repacked) options.repacked(i + 1, config_.layers);
   }
-  LATTE_RETURN_IF_ERROR(LoadFinalNorm(load));
-  // An LM head in the file is used even if the config says that it is tied to the embedding.
-  const bool own_head = load.Has("lm_head.weight");
-  LATTE_ASSIGN_OR_RETURN(
-      head_, load.Matrix(own_head ? "lm_head.weight" : "model.embed_tokens.weight", config_.vocab,
-                         d, options.share.Rows()));
+  LATTE_RETURN_IF_ERROR(
+      weights_.InArena("the output head", [&] { return LoadOutput(load, options.share); }));
   if (options.mtp) {
-    auto mtp = LoadMtp(load, config_, share);
+    auto mtp =
+        weights_.InArena("the drafting layers", [&] { return LoadMtp(load, config_, share); });
     if (mtp)
       mtp_ = std::move(*mtp);
     else if (options.mtp_optional && mtp.error().code == Code::kNotFound)
@@ -59,6 +55,26 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
   }
   config_.mtp_layers = draft_layers();
   weight_bytes_ = bytes.total();
+  return {};
+}
+
+Status DeepseekModel::LoadInput(const WeightLoader& load) {
+  const RopeTable rope = RopeTable::Make(config_.rope, config_.mla.r);
+  rope_amplitude_ = rope.amplitude;
+  rope_frequencies_ = load.Constant(rope.Frequencies());
+  LATTE_ASSIGN_OR_RETURN(const Linear embedding,
+                         load.Matrix("model.embed_tokens.weight", config_.vocab, config_.mla.d));
+  embedding_ = embedding.matrix.weight;
+  return {};
+}
+
+Status DeepseekModel::LoadOutput(const WeightLoader& load, const RankShare& share) {
+  LATTE_RETURN_IF_ERROR(LoadFinalNorm(load));
+  // An LM head in the file is used even if the config says that it is tied to the embedding.
+  const bool own_head = load.Has("lm_head.weight");
+  LATTE_ASSIGN_OR_RETURN(
+      head_, load.Matrix(own_head ? "lm_head.weight" : "model.embed_tokens.weight", config_.vocab,
+                         config_.mla.d, share.Rows()));
   return {};
 }
 

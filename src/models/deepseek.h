@@ -36,6 +36,8 @@ class DeepseekModel : public Model {
   DeepseekModel(const ModelConfig& config, Checkpoint checkpoint, const Device& device)
       : config_(config), checkpoint_(std::move(checkpoint)), weights_(device) {}
   [[nodiscard]] Status Bind(const ModelOptions& options);
+  [[nodiscard]] Status LoadInput(const WeightLoader& load);
+  [[nodiscard]] Status LoadOutput(const WeightLoader& load, const RankShare& share);
   [[nodiscard]] Status LoadFinalNorm(const WeightLoader& load);
   RopeAngles Angles(StepContext& step) const;
   void PlaceLists(StepContext& step) const;

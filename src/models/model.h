@@ -31,7 +31,7 @@ struct ModelOptions {
   bool mtp = false;           // the multi-token-prediction layers, which draft tokens
   bool mtp_optional = false;  // load without them where the checkpoint lacks some of their tensors
   bool larger_than_memory = false;  // the weights: chosen experts are requested from disk together
-  // Called after each layer whose weights must be repacked while loading (AWQ, GPTQ).
+  // Called after each layer where loading takes long: weights are repacked (AWQ, GPTQ), or copied to a device.
   std::function<void(int64_t done, int64_t layers)> repacked = {};
 };
 

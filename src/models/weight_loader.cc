@@ -54,6 +54,24 @@ LoadedMatrix RoundedToBf16(const LoadedMatrix& matrix, ThreadPool* threads) {
   return out;
 }
 
+// Names the part among all matrices of a checkpoint.
+std::string KeyOf(const WeightLoader::StackPart& part) {
+  return fmt::format("{}/{}/{}", part.name, part.index, part.row_begin);
+}
+
+// The matrix without the memory that its views may be in.
+LoadedMatrix ViewsOf(const LoadedMatrix& matrix) {
+  LoadedMatrix out;
+  out.weight = matrix.weight;
+  out.scale = matrix.scale;
+  out.zero = matrix.zero;
+  out.block_rows = matrix.block_rows;
+  out.block_columns = matrix.block_columns;
+  out.row_begin = matrix.row_begin;
+  out.column_begin = matrix.column_begin;
+  return out;
+}
+
 Status Cut(const std::string& name, const WeightSlice& slice, LoadedMatrix& matrix) {
   const bool by_rows = slice.along == WeightSlice::Along::kRows;
   const int64_t size = by_rows ? matrix.rows() : matrix.columns();
@@ -114,56 +132,67 @@ Result<MatrixParts> WeightLoader::FetchParts(const StackPart& part) const {
   return out;
 }
 
-Result<Linear> WeightLoader::Bind(const StackPart& part, const WeightSlice& slice) const {
-  LATTE_ASSIGN_OR_RETURN(Linear linear, BindOnHost(part, slice));
-  Place(linear.matrix);
-  return linear;
-}
-
-Result<Linear> WeightLoader::BindOnHost(const StackPart& part, const WeightSlice& slice) const {
+Result<LoadedMatrix> WeightLoader::ReadPart(const StackPart& part, const WeightSlice& slice) const {
   LATTE_ASSIGN_OR_RETURN(const MatrixParts parts, FetchParts(part));
   const QuantScheme& scheme = parts.stored.scheme;
-  Linear linear;
-  LoadedMatrix& matrix = linear.matrix;
-  LATTE_ASSIGN_OR_RETURN(matrix, scheme.format->load(parts, threads_));
+  LATTE_ASSIGN_OR_RETURN(LoadedMatrix matrix, scheme.format->load(parts, threads_));
   matrix.block_rows = scheme.block_rows;
   matrix.block_columns = scheme.block_columns;
   matrix.KeepRows(part.row_begin, part.row_begin + part.rows);
   LATTE_RETURN_IF_ERROR(Cut(part.name, slice, matrix));
-  Count(fmt::format("{}/{}/{}", part.name, part.index, part.row_begin), matrix.bytes());
-  return linear;
+  Count(KeyOf(part), matrix.bytes());
+  return matrix;
 }
 
-void WeightLoader::Place(LoadedMatrix& matrix) const {
-  if (weights_ == nullptr || weights_->device().is_host()) return;
-  for (TensorView* view : {&matrix.weight, &matrix.scale, &matrix.zero})
-    *view = weights_->Place(*view);
-  matrix.owned.clear();  // in host memory
+Result<Linear> WeightLoader::Place(const std::string& key, const Read& read) const {
+  Linear out;
+  if (weights_ == nullptr || weights_->device().is_host()) {
+    LATTE_ASSIGN_OR_RETURN(out.matrix, read());
+    return out;
+  }
+  LoadedMatrix host;
+  if (std::optional<LoadedMatrix> kept = weights_->TakeConverted(key)) {
+    host = std::move(*kept);
+  } else {
+    LATTE_ASSIGN_OR_RETURN(host, read());
+  }
+  out.matrix = ViewsOf(host);
+  const bool converted = !host.owned.empty();
+  for (TensorView* view : {&out.matrix.weight, &out.matrix.scale, &out.matrix.zero})
+    *view = converted ? weights_->PlaceCopy(*view) : weights_->Place(*view);
+  if (converted && weights_->measures()) weights_->KeepConverted(key, std::move(host));
+  return out;
 }
 
 Result<Linear> WeightLoader::Matrix(const std::string& name, int64_t rows, int64_t columns,
                                     const WeightSlice& slice) const {
-  return Bind({.name = name, .stack_rows = rows, .columns = columns, .rows = rows}, slice);
+  return FromStack({.name = name, .stack_rows = rows, .columns = columns, .rows = rows}, slice);
 }
 
 Result<Linear> WeightLoader::FromStack(const StackPart& part, const WeightSlice& slice) const {
-  return Bind(part, slice);
+  return Place(KeyOf(part), [&] { return ReadPart(part, slice); });
 }
 
 Result<Linear> WeightLoader::KvB(const std::string& name, const MlaDims& dims,
                                  const WeightSlice& slice) const {
-  if (Has(name + ".k_b_proj.weight")) return JoinKvB(name, dims, slice);
-  const int64_t rows = dims.h * (dims.n + dims.v);
-  const StackPart whole = {
-      .name = name + ".kv_b_proj.weight", .stack_rows = rows, .columns = dims.c, .rows = rows};
-  LATTE_ASSIGN_OR_RETURN(Linear linear, BindOnHost(whole, slice));
-  if (IsBlocks(linear.matrix.weight.dtype)) linear.matrix = RoundedToBf16(linear.matrix, threads_);
-  Place(linear.matrix);
-  return linear;
+  return Place(name + ".kv_b_proj", [&] { return ReadKvB(name, dims, slice); });
 }
 
-Result<Linear> WeightLoader::JoinKvB(const std::string& name, const MlaDims& dims,
-                                     const WeightSlice& slice) const {
+Result<LoadedMatrix> WeightLoader::ReadKvB(const std::string& name, const MlaDims& dims,
+                                           const WeightSlice& slice) const {
+  if (Has(name + ".k_b_proj.weight")) return JoinKvB(name, dims, slice);
+  const int64_t rows = dims.h * (dims.n + dims.v);
+  LATTE_ASSIGN_OR_RETURN(
+      LoadedMatrix matrix,
+      ReadPart(
+          {.name = name + ".kv_b_proj.weight", .stack_rows = rows, .columns = dims.c, .rows = rows},
+          slice));
+  if (IsBlocks(matrix.weight.dtype)) return RoundedToBf16(matrix, threads_);
+  return matrix;
+}
+
+Result<LoadedMatrix> WeightLoader::JoinKvB(const std::string& name, const MlaDims& dims,
+                                           const WeightSlice& slice) const {
   const std::string k_name = name + ".k_b_proj.weight";
   const std::string v_name = name + ".v_b_proj.weight";
   LATTE_ASSIGN_OR_RETURN(const TensorView k, Fetch(k_name, {{dims.h, dims.c, dims.n}}));
@@ -176,17 +205,16 @@ Result<Linear> WeightLoader::JoinKvB(const std::string& name, const MlaDims& dim
   const int64_t begin = slice.Begin(dims.h * rows) / rows;
   const int64_t heads = slice.End(dims.h * rows) / rows - begin;
   const DType dtype = IsPlain(k.dtype) && k.dtype == v.dtype ? k.dtype : DType::kBF16;
-  Linear out;
-  const TensorView all = out.matrix.Own(Tensor(dtype, {heads * rows, dims.c}));
+  LoadedMatrix out;
+  const TensorView all = out.Own(Tensor(dtype, {heads * rows, dims.c}));
   ForAll(heads, threads_, [&](int64_t head) {
     const TensorView own = all.Slice(0, head * rows, (head + 1) * rows);
     CopyTransposed(k, begin + head, own.Slice(0, 0, dims.n));
     CopyRows(v, begin + head, own.Slice(0, dims.n, rows));
   });
-  out.matrix.weight = all;
-  out.matrix.block_columns = 1;
-  Count(k_name, out.matrix.bytes());
-  Place(out.matrix);
+  out.weight = all;
+  out.block_columns = 1;
+  Count(k_name, out.bytes());
   return out;
 }
 

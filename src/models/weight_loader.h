@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -91,11 +92,17 @@ class WeightLoader {
                                          std::span<const int64_t> shape) const;
   [[nodiscard]] Result<TensorView> FetchVector(const std::string& name, int64_t size) const;
   [[nodiscard]] Result<MatrixParts> FetchParts(const StackPart& part) const;
-  [[nodiscard]] Result<Linear> Bind(const StackPart& part, const WeightSlice& slice) const;
-  [[nodiscard]] Result<Linear> BindOnHost(const StackPart& part, const WeightSlice& slice) const;
-  [[nodiscard]] Result<Linear> JoinKvB(const std::string& name, const MlaDims& dims,
-                                       const WeightSlice& slice) const;
-  void Place(LoadedMatrix& matrix) const;
+  // A matrix in host memory: views of the files, or memory of its own.
+  using Read = std::function<Result<LoadedMatrix>()>;
+  [[nodiscard]] Result<LoadedMatrix> ReadPart(const StackPart& part,
+                                              const WeightSlice& slice) const;
+  [[nodiscard]] Result<LoadedMatrix> ReadKvB(const std::string& name, const MlaDims& dims,
+                                             const WeightSlice& slice) const;
+  [[nodiscard]] Result<LoadedMatrix> JoinKvB(const std::string& name, const MlaDims& dims,
+                                             const WeightSlice& slice) const;
+  // What read() gives, where weights lie. key: names the matrix. One that is converted for a device is read
+  // once, although weights are loaded twice (DeviceWeights::InArena).
+  [[nodiscard]] Result<Linear> Place(const std::string& key, const Read& read) const;
   void Count(const std::string& name, int64_t bytes) const {
     if (bytes_ != nullptr) bytes_->Add(name, bytes);
   }

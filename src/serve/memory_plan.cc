@@ -36,9 +36,11 @@ std::string ContextText(const MemoryPlan& plan) {
   const int64_t cache = CeilDiv(wanted, plan.page_tokens) * plan.page_bytes;
   const int64_t total = plan.weight_bytes + plan.processes * (plan.wanted_workspace_bytes + cache);
   const bool fits = !plan.available_bytes || total <= *plan.available_bytes;
-  return fmt::format("{} tokens, all that the cache holds; {} need --cache-bytes {}{}", tokens,
-                     Grouped(wanted), cache,
-                     fits ? "" : fmt::format(" and {} of memory", MemoryText(total)));
+  return fmt::format(
+      "{} tokens, all that the cache holds; {} need --cache-bytes {}{}", tokens, Grouped(wanted),
+      cache,
+      fits ? ""
+           : fmt::format(" and {} of {}memory", MemoryText(total), plan.gpu.empty() ? "" : "GPU "));
 }
 
 std::string SequencesText(const MemoryPlan& plan) {
@@ -89,12 +91,15 @@ int64_t MemoryPlan::Sequences(int64_t tokens) const {
 }
 
 std::string MemoryPlanText(const MemoryPlan& plan) {
-  std::string out = fmt::format("memory plan:\n  {}\n", PlanBar(plan));
+  const bool on_gpu = !plan.gpu.empty();
+  std::string out = fmt::format(
+      "{}:\n  {}\n", on_gpu ? fmt::format("GPU memory plan, {}", plan.gpu) : "memory plan",
+      PlanBar(plan));
   const auto line = [&](std::string_view mark, std::string_view name, const std::string& text) {
     out += fmt::format("  {} {:<18} {}\n", mark, name, text);
   };
   line(FillText(kWeights), "weights", MemoryText(plan.weight_bytes));
-  line(FillText(kWorkspace), "prefill workspace",
+  line(FillText(kWorkspace), on_gpu ? "workspace of steps" : "prefill workspace",
        fmt::format("{} ({} tokens)", MemoryText(plan.workspace_bytes),
                    Grouped(plan.workspace_tokens)));
   line(FillText(kCache), "cache",
@@ -127,6 +132,7 @@ std::string MemoryPlanJson(const MemoryPlan& plan) {
       {"page_bytes", plan.page_bytes},
       {"page_tokens", plan.page_tokens},
       {"processes", plan.processes},
+      {"gpu", plan.gpu.empty() ? JsonOut(nullptr) : JsonOut(plan.gpu)},
       {"total_bytes", plan.total_bytes()},
       {"available_bytes", nullptr},
       {"left_bytes", nullptr},

@@ -10,7 +10,7 @@ namespace latte {
 struct MemoryPlan {
   std::optional<int64_t> available_bytes;  // before loading; none: unknown
   int64_t weight_bytes = 0;
-  int64_t workspace_bytes = 0;   // of prefill
+  int64_t workspace_bytes = 0;   // of prefill; on a GPU of all that steps need
   int64_t workspace_tokens = 0;  // that it holds
   int64_t page_bytes = 0;        // over all layers
   int64_t page_tokens = 0;
@@ -22,6 +22,7 @@ struct MemoryPlan {
   int64_t max_sequences = 0;           // at once, whatever their length
   std::string cache_dtype;
   int64_t processes = 1;  // that share the weights; each has a workspace and a cache
+  std::string gpu = {};   // whose memory it is: "cuda:0 'NVIDIA H200'"; empty: the host's
 
   int64_t cache_bytes() const { return pages * page_bytes; }
   int64_t total_bytes() const {

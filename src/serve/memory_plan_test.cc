@@ -40,6 +40,18 @@ TEST(MemoryPlan, ProcessesShareTheWeightsOnly) {
   EXPECT_NE(MemoryPlanText(plan).find("processes          2, each"), std::string::npos);
 }
 
+TEST(MemoryPlan, NamesTheGpuWhoseMemoryItIs) {
+  MemoryPlan plan = Plan();
+  EXPECT_NE(MemoryPlanJson(plan).find("\"gpu\":null"), std::string::npos) << MemoryPlanJson(plan);
+  plan.gpu = "cuda:0 'NVIDIA H200'";
+  plan.asked_tokens = plan.model_tokens;
+  const std::string text = MemoryPlanText(plan);
+  for (const char* words : {"GPU memory plan, cuda:0 'NVIDIA H200':\n",
+                            "  ▓ workspace of steps 1.00 GB (131,072 tokens)\n"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << text;
+  EXPECT_NE(MemoryPlanJson(plan).find("\"gpu\":\"cuda:0 'NVIDIA H200'\""), std::string::npos);
+}
+
 TEST(MemoryPlan, TextNamesEverything) {
   const std::string text = MemoryPlanText(Plan());
   for (const char* words :

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "src/base/limits/out_of_memory.h"
 #include "src/base/math.h"
+#include "src/tensor/device_space.h"
 
 namespace latte {
 namespace {
@@ -81,7 +81,10 @@ Tensor::Tensor(DType dtype, std::span<const int64_t> dims, const Device& device)
     : view_(nullptr, dtype, dims) {
   const int64_t size = RoundUp(std::max<int64_t>(bytes(), 1), kTensorAlignment);
   memory_ = DeviceMemory::Allocate(device, size, MemoryUse::kTensor);
-  if (!memory_) throw OutOfMemory(size, "a tensor");
+  if (!memory_)
+    ThrowTooLittleMemory(device, size, device.is_host() ? "a tensor" : ShapeString(view_),
+                         "use smaller --max-batch-tokens or --max-sequences, a smaller cache or a "
+                         "smaller model");
   view_.data = memory_->data();
 }
 

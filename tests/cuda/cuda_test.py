@@ -130,7 +130,14 @@ class Refusals(unittest.TestCase):
             self.refused(2, "--device: expected cpu", name, device=name)
 
     def test_too_little_memory(self):
-        self.refused(1, "out of memory", LATTE_EMULATOR_MEMORY_MB="2")
+        for megabytes, words in (("2", ("bytes for the weights", "a smaller copy")), ("8", ("pages of the cache", "--context")),
+                                 ("20", ("one piece", "--max-batch-tokens"))):
+            self.refused(1, "GPU memory: expected", f"of {int(megabytes) << 20} on cuda:0 'emulated GPU'" if megabytes != "2" else "free",
+                         "end other programs", *words, LATTE_EMULATOR_MEMORY_MB=megabytes)
+
+    def test_memory_that_another_program_takes(self):
+        self.refused(1, "GPU memory: expected", "the weights of", "found 0 free",
+                     LATTE_EMULATOR_MEMORY_MB="64", LATTE_EMULATOR_TAKEN_LATER_MB="64")
 
     def test_kernels_that_are_missing(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -140,6 +147,43 @@ class Refusals(unittest.TestCase):
     def test_a_kernel_that_fails(self):
         self.refused(1, "the GPU failed while", "unspecified launch failure", LATTE_EMULATOR_FAIL_LAUNCH="90")
         self.refused(1, "kernel ", "unspecified launch failure", LATTE_EMULATOR_FAIL_LAUNCH="90", LATTE_CUDA_BLOCKING="1")
+
+
+class Memory(unittest.TestCase):
+    """What inspect says is the GPU's, not the host's."""
+
+    def test_inspect(self):
+        done = latte("inspect", "tiny", "--device", "cuda", LATTE_EMULATOR_MEMORY_MB="200")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("of GPU memory with 512 tokens of context: weights 8.", done.stdout)
+        self.assertIn("of 209.72 MB of GPU memory are free on cuda:0 'emulated GPU': room for about 512 tokens", done.stdout)
+        bar = next(line for line in done.stdout.splitlines() if "steps" in line and "free" in line and "weights" in line and "with" not in line)
+        self.assertLessEqual(len(bar), 100)
+        self.assertIn("\u2588 weights", bar)
+
+    def test_inspect_json(self):
+        host, gpu = (json.loads(latte("inspect", "tiny", "--json", *more, LATTE_EMULATOR_MEMORY_MB="200").stdout)
+                     for more in ([], ["--device", "cuda"]))
+        self.assertIsNone(host["gpu"])
+        self.assertEqual(gpu["machine_memory_bytes"], 200 << 20)
+        self.assertEqual(gpu["available_memory_bytes"], 200 << 20)
+        self.assertEqual(gpu["gpu"]["name"], "cuda:0 'emulated GPU'")
+        self.assertAlmostEqual(gpu["gpu"]["weight_bytes"], gpu["weight_bytes"], delta=256 * 200)
+        self.assertGreater(gpu["gpu"]["needs"][0]["step_bytes"], 0)
+
+    def test_plan_of_a_server(self):
+        done = latte("serve", "tiny", "--dry-run", "--json", "--device", "cuda", LATTE_EMULATOR_MEMORY_MB="200")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = json.loads(done.stdout)
+        self.assertEqual((plan["gpu"], plan["available_bytes"]), ("cuda:0 'emulated GPU'", 200 << 20))
+        self.assertLessEqual(plan["total_bytes"], plan["available_bytes"])
+        text = latte("serve", "tiny", "--dry-run", "--device", "cuda", LATTE_EMULATOR_MEMORY_MB="200").stderr
+        self.assertIn("GPU memory plan, cuda:0 'emulated GPU'", text)
+        self.assertIn("of 209.72 MB available", text)
+
+    def test_inspect_where_the_model_does_not_fit(self):
+        text = latte("inspect", "tiny", "--device", "cuda", LATTE_EMULATOR_MEMORY_MB="10").stdout
+        self.assertIn("the model does not fit", text)
 
 
 class Program(unittest.TestCase):

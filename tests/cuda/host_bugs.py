@@ -3,8 +3,8 @@
 
 usage: tests/cuda/host_bugs.py BUILD-FOLDER [NAME-PART]
 
-Run by hand after a change of the emulated driver or of the device layer. BUILD-FOLDER has cuda_device_test, cuda_model_test and
-cuda_engine_test: build/release. A file with a bug is compiled anew and linked before the libraries of the build.
+Run by hand after a change of the emulated driver or of the device layer. BUILD-FOLDER has cuda_device_test, cuda_memory_test,
+cuda_model_test and cuda_engine_test: build/release. A file with a bug is compiled anew and linked before the libraries of the build.
 """
 import os
 import pathlib
@@ -14,7 +14,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DEVICE, MODEL, ENGINE = "cuda_device_test", "cuda_model_test", "cuda_engine_test"
+DEVICE, MODEL = "cuda_device_test", "cuda_model_test"
+ENGINE, MEMORY = "cuda_engine_test", "cuda_memory_test"
 
 # name, test, filter, file with the bug, text, its replacement, other files that include it
 BUGS = [
@@ -37,7 +38,34 @@ BUGS = [
     ("a thread launches for no GPU", DEVICE, "*AnyThread*", "src/kernels/cuda/launch/kernel_set.cc",
      "  device_.MakeCurrent();\n  const Driver& driver = device_.driver();\n  const abi::Code code = driver.cuLaunchKernel(",
      "  const Driver& driver = device_.driver();\n  const abi::Code code = driver.cuLaunchKernel("),
-    ("pieces of a slab overlap", DEVICE, "*PiecesAreApart*", "src/tensor/cuda/pool.cc", "used_ += bytes;", "used_ += bytes / 2;"),
+    ("pieces of a slab overlap", DEVICE, "*PiecesAreApart*", "src/tensor/cuda/pool.cc", "next_ + static_cast<abi::Ptr>(bytes));", "next_ + static_cast<abi::Ptr>(bytes) / 2);"),
+    ("the last part of a copy is lost", MEMORY, "*AreApart*", "src/tensor/cuda/staging.cc", "while (bytes > 0) {", "while (bytes > 1000) {"),
+    ("weights pass through pageable memory", MEMORY, "*BytesOnTheDevice*/v2_lite", "src/tensor/cuda/cuda_device.cc",
+     "staging_->CopyFromHost(PtrOf(to), from, bytes, StreamOf(stream));",
+     "driver_->cuMemcpyHtoDAsync_v2(PtrOf(to), from, static_cast<size_t>(bytes), StreamOf(stream));"),
+    ("pinned blocks are never used again", MEMORY, "*AreApart*", "src/tensor/cuda/staging.cc",
+     "if (block == nullptr) block = std::make_unique<Block>(driver_);", "if (block != nullptr) block.release();\n  block = std::make_unique<Block>(driver_);"),
+    ("tensors of an arena begin at 64 bytes", MEMORY, "*AreApart*", "src/models/device_weights.h",
+     "kAlignment = 256;", "kAlignment = 64;", "src/models/device_weights.cc"),
+    ("two tensors of an arena at one place", MEMORY, "*AreApart*", "src/models/device_weights.cc",
+     "return memory_.data() + std::exchange(used_, used_ + bytes);", "used_ += bytes;\n    return memory_.data();"),
+    ("a part of a tensor is taken for all of it", MEMORY, "*PlacedOnce*", "src/models/device_weights.cc",
+     "mapped.dtype, mapped.elements(), mapped.stride[0]", "mapped.dtype, 0, mapped.stride[0]"),
+    ("repacked weights are found by an address that is used again", MEMORY, "*EveryMatrix*", "src/models/weight_loader.cc",
+     "converted ? weights_->PlaceCopy(*view) : weights_->Place(*view)", "weights_->Place(*view)"),
+    ("one allocation per tensor", MEMORY, "*BytesOnTheDevice*/v2_lite", "src/models/device_weights.cc",
+     "copies_.emplace_back(CopyToDevice(host, OpenedArena()))",
+     "(OpenedArena().Allocate(host.elements() * SizeOf(host.dtype), MemoryUse::kTensor), copies_.emplace_back(CopyToDevice(host, *device_)))"),
+    ("free memory of the host for the GPU's", MEMORY, "*TheCacheTakes*", "src/engine/core/compute_device.cc",
+     "out.available_bytes = gpu_->FreeBytes();", "out.available_bytes = AvailableMemory();"),
+    ("the cache takes what steps need", MEMORY, "*TheCacheTakes*", "src/engine/core/compute_device.cc",
+     "out.step_bytes = DeviceStepBytes(config, options);", ""),
+    ("one path is measured", MEMORY, "*StepsTakeNoMemory*", "src/engine/step/runner.cc",
+     "for (const MlaPath path : paths) {\n      FillSmallest", "for (const MlaPath path : paths.first(1)) {\n      FillSmallest"),
+    ("a workspace grows while steps run", MEMORY, "*AWorkspace*", "src/tensor/workspace.cc", "is_fixed_ = !device_->is_host();", ""),
+    ("no slab, so no piece", MEMORY, "*SmallPieces*", "src/tensor/cuda/pool.cc", " && !AddSlab(bytes)", ""),
+    ("memory of a failed load is kept", MEMORY, "*EveryLack*", "src/models/device_weights.cc",
+     "DeviceWeights::~DeviceWeights() = default;", "DeviceWeights::~DeviceWeights() { for (auto& arena : arenas_) arena.release(); }"),
     ("params by address", DEVICE, "*ParamsAreRead*", "src/kernels/cuda/launch/kernel_set.cc",
      "void* arguments[] = {const_cast<void*>(params)};",
      "static AddParams kept; kept = *static_cast<const AddParams*>(params); kept.count = 4; void* arguments[] = {&kept};"),

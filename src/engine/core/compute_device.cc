@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "src/base/limits/memory.h"
+#include "src/checkpoint/weight_memory.h"
+#include "src/engine/step/step_settings.h"
 #include "src/kernels/cuda/images/image.h"
 #include "src/kernels/cuda/launch/kernel_set.h"
 #include "src/tensor/cuda/cuda_device.h"
@@ -40,7 +43,34 @@ const Device& ComputeDevice::device() const {
   return *gpu_;
 }
 
+MemoryRoom ComputeDevice::RoomFor(const ModelConfig& config, const Checkpoint* mapped,
+                                  const EngineOptions& options) const {
+  MemoryRoom out;
+  if (gpu_ != nullptr) {
+    out.available_bytes = gpu_->FreeBytes();
+    out.gpu = gpu_->Label();
+    out.step_bytes = DeviceStepBytes(config, options);
+    if (mapped != nullptr)
+      out.weight_bytes = WeightMemoryOnDevice(config, *mapped, NeedsMtp(options, config));
+  } else if (mapped != nullptr) {
+    out.available_bytes = MemoryForWeights(config, *mapped);
+    out.weight_bytes = WeightMemory(*mapped);
+  } else {
+    out.available_bytes = AvailableMemory();
+  }
+  return out;
+}
+
 int64_t ComputeDevice::FreeGpuBytes() const { return gpu_->FreeBytes(); }
+int64_t ComputeDevice::TotalGpuBytes() const { return gpu_->info().memory_bytes; }
+
+Status CheckWeightsFit(const ModelConfig& config, const MemoryRoom& room) {
+  if (room.gpu.empty() || room.weight_bytes <= room.available_bytes.value_or(0)) return {};
+  return Exhausted(fmt::format(
+      "GPU memory: expected {} bytes for the weights, found {} free on {}; use {}, another GPU "
+      "(--device cuda:N) or --device cpu, or end other programs that use the GPU",
+      room.weight_bytes, room.available_bytes.value_or(0), room.gpu, SmallerModel(config)));
+}
 
 std::string GpuSummary() {
   const std::string kernels =

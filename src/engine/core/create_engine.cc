@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include "src/base/limits/memory.h"
 #include "src/base/limits/out_of_memory.h"
-#include "src/checkpoint/weight_memory.h"
 #include "src/checkpoint/weights_key.h"
 #include "src/engine/core/compute_device.h"
 #include "src/engine/core/engine_core.h"
@@ -38,28 +36,20 @@ struct LoadedModel {
   std::unique_ptr<Model> model;
 };
 
-// The room for an engine where it computes.
-Result<MemoryRoom> RoomOf(const ComputeDevice& device, const ModelConfig& config,
-                          const Checkpoint& mapped, RankGroup* ranks) {
-  if (!device.is_gpu())
-    return MemoryRoom{MemoryForWeights(config, mapped), WeightMemory(mapped),
-                      ranks == nullptr ? 1 : ranks->on_this_machine()};
-  if (ranks != nullptr)
-    return Unsupported("--device cuda: expected one process, found --tp or --dp");
-  return MemoryRoom{device.FreeGpuBytes(), WeightMemory(mapped), 1};
-}
-
 Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, RankGroup* ranks,
                              const LoadingHooks& hooks) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   LATTE_ASSIGN_OR_RETURN(ComputeDevice device, ComputeDevice::Open(options.device));
+  if (device.is_gpu() && ranks != nullptr)
+    return Unsupported("--device cuda: expected one process, found --tp or --dp");
   auto loaded =
       std::make_shared<LoadedModel>(LoadedModel{std::move(files), std::move(device), nullptr});
   const std::string& dir = loaded->files.dir;
   LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(dir));
   // Before loading: weights that are repacked then count once.
-  LATTE_ASSIGN_OR_RETURN(const MemoryRoom room,
-                         RoomOf(loaded->device, loaded->files.config, mapped, ranks));
+  MemoryRoom room = loaded->device.RoomFor(loaded->files.config, &mapped, options);
+  if (ranks != nullptr) room.processes = ranks->on_this_machine();
+  LATTE_RETURN_IF_ERROR(CheckWeightsFit(loaded->files.config, room));
   ModelOptions wanted;
   wanted.device = &loaded->device.device();
   wanted.mtp = NeedsMtp(options, loaded->files.config);

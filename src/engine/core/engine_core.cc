@@ -55,7 +55,7 @@ Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
       CatchExhaustion([&]() -> Result<std::unique_ptr<EngineCore>> {
         std::unique_ptr<EngineCore> out(new EngineCore(parts, settings, std::move(cache)));
         if (!parts.model->device().is_host())
-          out->runner_.CheckKernels(out->step_, PathsOf(settings, parts.model->config().mla));
+          out->runner_.Prepare(out->step_, PathsOf(settings), settings.options.max_tokens);
         return out;
       }));
   std::unique_ptr<PrefixStore> store;
@@ -91,7 +91,9 @@ EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, Laten
       grammars_(parts_.grammar_compiler, parts_.now, [this] { inbox_.Wake(); }),
       masks_(parts.model->config().vocab, parts_.now, [this] { inbox_.Wake(); }) {
   settings_.options.threads = threads_.threads();
-  workspace_.Reserve(StepWorkspaceBytes(parts.model->config(), settings_.options));
+  // On another device Create measures the steps, and takes what they need.
+  if (workspace_.device().is_host())
+    workspace_.Reserve(StepWorkspaceBytes(parts.model->config(), settings_.options));
 }
 
 SchedulerOptions EngineCore::OptionsOfScheduler() {

@@ -24,7 +24,7 @@ Result<std::unique_ptr<GivenSequence>> GivenSequence::Create(const Model& model,
     std::unique_ptr<GivenSequence> out(
         new GivenSequence(model, machine, settings, std::move(cache), followers));
     if (!model.device().is_host())
-      out->runner_.CheckKernels(out->step_, PathsOf(settings, model.config().mla));
+      out->runner_.Prepare(out->step_, PathsOf(settings), settings.options.max_tokens);
     return out;
   });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/math.h"
+#include "src/engine/step/largest_step.h"
 #include "src/engine/step/page_bytes.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/step_rows.h"
@@ -48,7 +49,11 @@ Runner::Runner(const RunnerParts& parts, const RunnerOptions& options, const Ste
   if (options.kept_rows > 0) kept_ = Rows(options.kept_rows, config.mla.d, device);
   if (SharesKeys(model_, options))
     shared_keys_ = Rows(capacity.tokens, config.indexer.topk, device, DType::kI32);
-  if (!device.is_host()) placed_ = Tensor(DType::kU8, {Step(capacity).block_bytes()}, device);
+  if (!device.is_host()) {
+    placed_ = Tensor(DType::kU8, {Step::BlockBytes(capacity)}, device);
+    host_logits_ = Tensor(DType::kU8, {logits_.bytes()});
+    host_finite_ = Tensor(DType::kU8, {finite_.bytes()});
+  }
   chunks_.reserve(static_cast<size_t>(capacity.chunks));
 }
 
@@ -121,18 +126,43 @@ StepLogits Runner::NextLogits() {
   return Guarded([&] { return ComputeLogits(step, block); });
 }
 
-void Runner::CheckKernels(Step& step, std::span<const MlaPath> paths) {
-  const int32_t zero = 0;
-  const int64_t row = 0;
+void Runner::Prepare(Step& step, std::span<const MlaPath> paths, int64_t longest) {
   exec_.only_selects = true;
-  for (const MlaPath path : paths) {
-    step.Clear();
-    step.AddChunk(SequenceChunk::Of({&zero, 1}, 0, path, {&zero, 1}));
-    step.AddLogits({&row, 1});
-    RunAnnounced(step);
+  int64_t bytes = 0;
+  {
+    const Workspace::Measurement measured(workspace_);
+    for (const MlaPath path : paths) {
+      FillSmallest(step, path);
+      RunAnnounced(step);
+      FillLargest(step, path, longest);
+      RunAnnounced(step);
+      if (options_.kept_rows > 0) PrepareDrafts(step, path, longest);
+    }
+    bytes = measured.bytes();
   }
   step.Clear();
   exec_.only_selects = false;
+  // A step on several paths has the lists of positions on all of them.
+  if (options_.sparse_from != kNeverSparse)
+    bytes += RoundUp(
+        capacity_.tokens * std::min(model_.config().indexer.topk, longest) * SizeOf(DType::kI32),
+        64);
+  workspace_.Reserve(std::max(bytes, cache_.spec().bytes_per_page()));
+}
+
+void Runner::PrepareDrafts(Step& step, MlaPath path, int64_t longest) {
+  for (int64_t layer = 0; layer < model_.draft_layers(); ++layer)
+    for (const DraftRun run :
+         {DraftRun{layer, DraftInput::kDecoder}, DraftRun{layer, DraftInput::kDraft}})
+      for (const StepKind kind : {StepKind::kDraftRows, StepKind::kDraft}) {
+        FillLargest(step, path, longest);
+        step.kind = kind;
+        step.run = run;
+        // A draft has logits of its own rows; cache rows alone have none.
+        if (kind == StepKind::kDraftRows) step.logit_rows.Clear(), step.logit_ends.Clear();
+        for (int64_t i = 0; i < step.token_count(); ++i) step.sources.Add(0);
+        RunAnnounced(step);
+      }
 }
 
 void Runner::RunAnnounced(Step& step) {
@@ -149,7 +179,7 @@ void Runner::FinishStep() {
 }
 
 void Runner::Compute(const Step& step) {
-  if (!placed_.view().empty())
+  if (!placed_.view().empty() && !exec_.only_selects)
     workspace_.device().CopyFromHost(placed_.Ptr<std::byte>(), step.block().data(),
                                      std::ssize(step.block()), exec_.stream);
   MovePages(step);
@@ -229,6 +259,7 @@ StepLogits Runner::ComputeLogits(const Step& step, int64_t block) {
     model_.DraftLogits(context, step.run.layer, h, logits);
   else
     model_.Logits(context, h, logits);
+  if (exec_.only_selects) return {};
   const TensorView flags = HostView(finite, device, exec_.stream, host_finite_);
   return {HostView(logits, device, exec_.stream, host_logits_),
           {flags.Ptr<const int32_t>(), rows.size()}};

@@ -104,9 +104,10 @@ class Runner {
   // The bytes of a cache page, as CacheSpec::bytes_per_page; what Step::page takes.
   std::vector<std::byte> SavePage(int32_t page);
 
-  // Selects the kernels of a step on each of `paths`, and runs none. `step` is used for that. Throws
-  // DeviceError for an op without a kernel.
-  void CheckKernels(Step& step, std::span<const MlaPath> paths);
+  // For a device that is not the host: selects the kernels of steps on each of `paths` and runs none, then
+  // takes the scratch memory of the largest of these steps. `step` is used for that. longest: tokens of a
+  // sequence. Throws DeviceError for an op without a kernel, and with kExhausted for a lack of memory.
+  void Prepare(Step& step, std::span<const MlaPath> paths, int64_t longest);
 
   // Seconds of every op of later calls are added to `times`; null: not measured.
   void Measure(OpTimes* times) { exec_.times = times; }
@@ -121,6 +122,7 @@ class Runner {
  private:
   void Compute(const Step& step);
   void MovePages(const Step& step);
+  void PrepareDrafts(Step& step, MlaPath path, int64_t longest);
   void RunModel(const Step& step, StepContext& context);
   StepContext Context(const Step& step);
   StepContext BatchContext(const Step& step);

@@ -20,22 +20,22 @@ struct Step::Room {
     return StepList<T>(std::span(at, static_cast<size_t>(count)));
   }
 
-  // Room for all lists of `c`, each rounded up to a cache line.
-  static int64_t Bytes(const StepCapacity& c) {
-    constexpr int64_t kLists = 11;
-    const int64_t of_tokens = 4 * sizeof(int32_t) + sizeof(int64_t);
-    return c.tokens * of_tokens + c.logit_rows * 2 * static_cast<int64_t>(sizeof(int32_t)) +
-           c.chunks * static_cast<int64_t>(sizeof(StepChunk)) +
-           c.pages * static_cast<int64_t>(sizeof(int32_t)) +
-           c.copies * static_cast<int64_t>(sizeof(PageCopy)) +
-           c.groups * static_cast<int64_t>(sizeof(int64_t)) + kLists * 64;
-  }
-
   Tensor block;
   int64_t used = 0;
 };
 
-Step::Step(const StepCapacity& capacity) : Step(capacity, Room(Room::Bytes(capacity))) {}
+// Room for all lists of `c`, each rounded up to a cache line.
+int64_t Step::BlockBytes(const StepCapacity& c) {
+  constexpr int64_t kLists = 11;
+  const int64_t of_tokens = 4 * sizeof(int32_t) + sizeof(int64_t);
+  return c.tokens * of_tokens + c.logit_rows * 2 * static_cast<int64_t>(sizeof(int32_t)) +
+         c.chunks * static_cast<int64_t>(sizeof(StepChunk)) +
+         c.pages * static_cast<int64_t>(sizeof(int32_t)) +
+         c.copies * static_cast<int64_t>(sizeof(PageCopy)) +
+         c.groups * static_cast<int64_t>(sizeof(int64_t)) + kLists * 64;
+}
+
+Step::Step(const StepCapacity& capacity) : Step(capacity, Room(BlockBytes(capacity))) {}
 
 // Lists that a device reads come first. Pages, whose number varies most, are the last of them.
 Step::Step(const StepCapacity& c, Room room)

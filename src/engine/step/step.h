@@ -100,6 +100,7 @@ class Step {
   // The part of the block that a device reads, for one copy; block_bytes() at most.
   std::span<const std::byte> block() const;
   int64_t block_bytes() const { return block_.bytes(); }
+  static int64_t BlockBytes(const StepCapacity& capacity);
 
   StepKind kind = StepKind::kDecoder;
   DraftRun run;                 // of a drafting layer

@@ -49,6 +49,24 @@ StepCapacity CapacityOf(const Settings& settings, int64_t groups) {
   return out;
 }
 
+int64_t DeviceStepBytes(const ModelConfig& config, const EngineOptions& options) {
+  // Small buffers share a slab of this size (src/tensor/cuda/pool.h).
+  constexpr int64_t kSlabBytes = 16 << 20;
+  Settings settings;
+  EngineOptions& o = settings.options = options;
+  if (o.max_tokens == 0 || o.max_tokens > config.max_position) o.max_tokens = config.max_position;
+  settings.drafts_by_mtp = NeedsMtp(options, config);
+  settings.pages = CeilDiv(o.max_tokens, o.page_tokens);
+  const StepCapacity capacity = CapacityOf(settings);
+  o.max_batch_tokens = capacity.tokens;
+  const int64_t states = settings.drafts_by_mtp ? 2 : 1;  // of the decoder, of a draft
+  const int64_t rows = states * capacity.tokens + OptionsOfRunner(settings).kept_rows;
+  const int64_t scratch = StepWorkspaceBytes(config, o) - PrefillWorkspaceBytes(config, o);
+  const int64_t keys = config.drafts_share_keys ? capacity.tokens * config.indexer.topk : 0;
+  const int64_t floats = rows * config.mla.d + keys + kLogitBlockRows * (config.vocab + 1);
+  return scratch + floats * SizeOf(DType::kF32) + Step::BlockBytes(capacity) + kSlabBytes;
+}
+
 StepCapacity CapacityOf(const Settings& settings, const StepAnnouncer* followers) {
   return CapacityOf(settings, followers == nullptr ? 1 : followers->comms().groups);
 }

@@ -125,6 +125,8 @@ void CudaDevice::MakeCurrent() const {
   driver_->Check(driver_->cuCtxSetCurrent(context_), "it was chosen");
 }
 
+std::string CudaDevice::Label() const { return fmt::format("cuda:{} '{}'", ordinal(), info_.name); }
+
 int64_t CudaDevice::FreeBytes() const {
   MakeCurrent();
   size_t free = 0, total = 0;
@@ -137,20 +139,24 @@ void CudaDevice::Wait() const {
   driver_->Check(driver_->cuStreamSynchronize(stream_->get()), "the host waited for its work");
 }
 
-std::byte* CudaDevice::Allocate(int64_t bytes, MemoryUse) const {
+std::byte* CudaDevice::Allocate(int64_t bytes, MemoryUse use) const {
   MakeCurrent();
   const std::lock_guard lock(mutex_);
-  const abi::Ptr at = pool_->Allocate(bytes);
+  const bool pooled = use == MemoryUse::kTensor;
+  const abi::Ptr at = pooled ? pool_->Allocate(bytes) : pool_->AllocateAlone(bytes);
   if (at == 0) return nullptr;
   driver_->Check(driver_->cuMemsetD8Async(at, 0, static_cast<size_t>(bytes), stream_->get()),
                  "memory was set to zero");
   return reinterpret_cast<std::byte*>(at);
 }
 
-void CudaDevice::Free(std::byte* at, int64_t bytes, MemoryUse) const {
+void CudaDevice::Free(std::byte* at, int64_t bytes, MemoryUse use) const {
   driver_->cuCtxSetCurrent(context_);
   const std::lock_guard lock(mutex_);
-  pool_->Free(PtrOf(at), bytes);
+  if (use == MemoryUse::kTensor)
+    pool_->Free(PtrOf(at), bytes);
+  else
+    pool_->FreeAlone(PtrOf(at));
 }
 
 void CudaDevice::CopyFromHost(std::byte* to, const void* from, int64_t bytes,

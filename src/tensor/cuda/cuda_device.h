@@ -39,6 +39,8 @@ class CudaDevice final : public Device {
   const Driver& driver() const { return *driver_; }
   const GpuInfo& info() const { return info_; }
   abi::Context context() const { return context_; }
+  std::string Label() const;  // "cuda:0 'NVIDIA H200'"
+  // Of the GPU, for all programs. Throws DeviceError.
   int64_t FreeBytes() const;
 
   // Makes this GPU the one that the calling thread's calls of the driver are for.

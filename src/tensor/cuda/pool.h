@@ -25,15 +25,21 @@ class Pool {
   abi::Ptr Allocate(int64_t bytes);
   void Free(abi::Ptr at, int64_t bytes);
 
+  // The same from the driver itself, for what is large and lives long: arenas, workspace, cache.
+  abi::Ptr AllocateAlone(int64_t bytes);
+  void FreeAlone(abi::Ptr at) { driver_.cuMemFree_v2(at); }
+
  private:
   static constexpr int64_t kSlabBytes = 16 << 20;
   static constexpr int64_t kLargestPiece = 1 << 20;
 
   abi::Ptr TakeFromSlab(int64_t bytes);
+  bool AddSlab(int64_t bytes);
 
   const Driver& driver_;
   std::vector<abi::Ptr> slabs_;
-  int64_t used_ = kSlabBytes;                                 // bytes of the last slab
+  abi::Ptr next_ = 0;  // what is left of the last slab
+  int64_t left_ = 0;
   std::unordered_map<int64_t, std::vector<abi::Ptr>> freed_;  // by size
 };
 

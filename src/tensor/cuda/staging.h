@@ -12,6 +12,9 @@ namespace latte::cuda {
 // Thread-compatible.
 class Staging {
  public:
+  static constexpr size_t kBlocks = 2;
+  static constexpr int64_t kBlockBytes = 8 << 20;
+
   explicit Staging(const Driver& driver) : driver_(driver) {}
 
   // Enqueues a copy of any size; `from` may be reused after the call. Waits only if the copies of the whole
@@ -19,9 +22,6 @@ class Staging {
   void CopyFromHost(abi::Ptr to, const void* from, int64_t bytes, abi::Stream stream);
 
  private:
-  static constexpr size_t kBlocks = 2;
-  static constexpr int64_t kBlockBytes = 8 << 20;
-
   struct Block {
     explicit Block(const Driver& driver) : memory(driver, kBlockBytes), copied(driver) {}
     PinnedMemory memory;

@@ -72,10 +72,12 @@ abi::Code cuMemcpyHtoDAsync_v2(abi::Ptr to, const void* from, size_t bytes, abi:
   StreamState* const stream = StreamOf(s);
   if (stream == nullptr) return abi::kInvalidHandle;
   if (!Driver().memory.Holds(to, bytes)) return abi::kInvalidValue;
+  Driver().counts.bytes_to_device += static_cast<int64_t>(bytes);
   constexpr TransferKind kKind = TransferKind::kFromHost;
   if (Driver().IsPinned(from, bytes))
     return EnqueueCopy(*stream, kKind, bytes, [=] { CopyIn(to, from, bytes); });
   if (stream->capture != nullptr) return Driver().RefuseInCapture();
+  ++Driver().counts.pageable_copies;
   const auto* const first = static_cast<const std::byte*>(from);
   const auto copy = std::make_shared<std::vector<std::byte>>(first, first + bytes);
   return EnqueueCopy(*stream, kKind, bytes, [=] { CopyIn(to, copy->data(), bytes); });

@@ -51,6 +51,9 @@ extern "C" {
 const char* latte_emulated_counts(Counts* counts) {
   const Call call;
   *counts = Driver().counts;
+  counts->bytes_in_use = static_cast<int64_t>(Driver().memory.in_use());
+  for (const auto& [at, bytes] : Driver().pinned)
+    counts->pinned_bytes += static_cast<int64_t>(bytes);
   FirstReport() = Driver().first_report;
   return FirstReport().c_str();
 }
@@ -61,6 +64,11 @@ int64_t latte_emulated_transfers(int64_t begin, Transfer* out, int64_t most) {
   for (int64_t i = begin; i < std::ssize(all) && i - begin < most; ++i)
     out[i - begin] = all[static_cast<size_t>(i)];
   return std::ssize(all);
+}
+
+void latte_emulated_memory(int64_t bytes, int64_t taken_later) {
+  const Call call;
+  Driver().memory.SetLimit(static_cast<size_t>(bytes), static_cast<size_t>(taken_later));
 }
 
 abi::Code cuInit(unsigned) { return abi::kSuccess; }
@@ -162,7 +170,8 @@ abi::Code cuMemGetInfo_v2(size_t* free, size_t* total) {
   const Call call;
   if (!HasContext()) return abi::kInvalidContext;
   *total = Driver().memory.limit();
-  *free = *total - Driver().memory.in_use();
+  *free = Driver().memory.left();
+  Driver().memory.LetOthersTake();
   return abi::kSuccess;
 }
 

@@ -15,17 +15,31 @@ constexpr size_t kUsualLimit = size_t{8} << 30;
 
 size_t WithGuard(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage + kPage; }
 
-size_t LimitOf(const char* megabytes) {
-  return megabytes == nullptr ? kUsualLimit : std::strtoull(megabytes, nullptr, 10) << 20;
+size_t MegabytesOf(const char* variable, size_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10) << 20;
 }
 
 }  // namespace
 
-DeviceMap::DeviceMap() : limit_(LimitOf(std::getenv("LATTE_EMULATOR_MEMORY_MB"))) {
+DeviceMap::DeviceMap()
+    : limit_(MegabytesOf("LATTE_EMULATOR_MEMORY_MB", kUsualLimit)),
+      taken_later_(MegabytesOf("LATTE_EMULATOR_TAKEN_LATER_MB", 0)) {
   void* const at =
       mmap(nullptr, kAddresses, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) std::abort();
   base_ = static_cast<std::byte*>(at);
+}
+
+void DeviceMap::SetLimit(size_t bytes, size_t taken_later) {
+  limit_ = bytes;
+  of_others_ = 0;
+  taken_later_ = taken_later;
+}
+
+void DeviceMap::LetOthersTake() {
+  of_others_ += taken_later_;
+  taken_later_ = 0;
 }
 
 void DeviceMap::Protect(bool open) const {
@@ -34,7 +48,7 @@ void DeviceMap::Protect(bool open) const {
 
 abi::Ptr DeviceMap::Take(size_t bytes) {
   const size_t size = WithGuard(bytes);
-  if (in_use_ + bytes > limit_ || used_ + size > kAddresses) return 0;
+  if (bytes > left() || used_ + size > kAddresses) return 0;
   const auto at = reinterpret_cast<abi::Ptr>(base_ + used_);
   used_ += size;
   in_use_ += bytes;

@@ -10,6 +10,7 @@
 // It refuses the default stream, which our code must never use.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,10 @@ class DeviceMap {
   bool Holds(abi::Ptr at, size_t bytes) const;
   size_t limit() const { return limit_; }
   size_t in_use() const { return in_use_; }
+  size_t left() const { return limit_ - std::min(limit_, in_use_ + of_others_); }
+  // taken_later: by another program, with LetOthersTake.
+  void SetLimit(size_t bytes, size_t taken_later);
+  void LetOthersTake();
   GlobalMemory& kernels_view() { return view_; }
 
   // Makes the memory accessible while it lives.
@@ -59,6 +64,7 @@ class DeviceMap {
 
   std::byte* base_;
   size_t used_ = 0, in_use_ = 0, limit_;
+  size_t of_others_ = 0, taken_later_ = 0;
   std::map<abi::Ptr, size_t> live_;
   GlobalMemory view_;
 };

@@ -1,4 +1,4 @@
-// Counts and transfers of the emulated driver of this process.
+// Counts, transfers and memory of the emulated driver of this process.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace latte::testing_support {
 
-// A function of the driver. Requires: the driver of LATTE_CUDA_DRIVER is loaded.
+// A function of the driver of LATTE_CUDA_DRIVER.
 template <class Function>
 Function* EmulatedFunction(const char* name) {
-  void* const library = dlopen(std::getenv("LATTE_CUDA_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
+  void* const library = dlopen(std::getenv("LATTE_CUDA_DRIVER"), RTLD_NOW);
   return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
@@ -36,6 +36,11 @@ inline std::vector<emulator::Transfer> EmulatedTransfers(int64_t begin) {
       static_cast<size_t>(std::max<int64_t>(transfers(begin, nullptr, 0) - begin, 0)));
   transfers(begin, out.data(), std::ssize(out));
   return out;
+}
+
+// As latte_emulated_memory.
+inline void SetEmulatedMemory(int64_t bytes, int64_t taken_later = 0) {
+  EmulatedFunction<decltype(latte_emulated_memory)>("latte_emulated_memory")(bytes, taken_later);
 }
 
 }  // namespace latte::testing_support
