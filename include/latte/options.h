@@ -77,7 +77,7 @@ void EngineOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.dtype; });
   visit(
       Field{.name = "device",
-            .help = "what computes the model: cpu, cuda, or cuda:N for GPU N (run, score, batch)",
+            .help = "what computes the model: cpu, cuda, or cuda:N for GPU N",
             .group = "Computation"},
       [](auto& o) -> auto& { return o.device; });
   visit(
