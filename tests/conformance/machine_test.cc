@@ -89,12 +89,12 @@ TEST(Machine, AShapeWithoutAKernelIsRefusedByName) {
   const Machine gpu{.isa = {IsaFamily::kCuda, 90}};
   EXPECT_EQ(Select<GemmOp>(kShape, gpu).name, "any.gemm");
   try {
-    Select<GemmOp>({1, 1, 512, 2048, DType::kBF16, DType::kQ4_K}, gpu);
+    Select<GemmOp>({1, 1, 512, 2048, DType::kBF16, DType::kI32}, gpu);
     FAIL() << "expected an error";
   } catch (const DeviceError& error) {
     EXPECT_EQ(error.code(), Code::kUnsupported);
     EXPECT_STREQ(error.what(),
-                 "no kernel for sm_90 computes gemm of bf16 × q4_k, N = 512, K = 2048; run without "
+                 "no kernel for sm_90 computes gemm of bf16 × i32, N = 512, K = 2048; run without "
                  "--device cuda");
   }
 }

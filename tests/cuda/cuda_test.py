@@ -130,10 +130,12 @@ class Refusals(unittest.TestCase):
             self.refused(2, "--device: expected cpu", name, device=name)
 
     def test_too_little_memory(self):
-        for megabytes, words in (("2", ("bytes for the weights", "a smaller copy")), ("8", ("pages of the cache", "--context")),
-                                 ("20", ("one piece", "--max-batch-tokens"))):
-            self.refused(1, "GPU memory: expected", f"of {int(megabytes) << 20} on cuda:0 'emulated GPU'" if megabytes != "2" else "free",
-                         "end other programs", *words, LATTE_EMULATOR_MEMORY_MB=megabytes)
+        longer = ["run", "tiny", "-p", "Once upon a time", "-n", "4000", "--dtype", "f32"]
+        total = f"of {12 << 20} on cuda:0 'emulated GPU'"
+        for megabytes, args, words in (("2", STORY, ("bytes for the weights", "found 2097152 free on cuda:0", "a smaller copy")),
+                                       ("12", longer, ("pages of the cache", total, "--context")),
+                                       ("12", STORY, ("one piece", total, "--max-batch-tokens"))):
+            self.refused(1, "GPU memory: expected", "end other programs", *words, args=args, LATTE_EMULATOR_MEMORY_MB=megabytes)
 
     def test_memory_that_another_program_takes(self):
         self.refused(1, "GPU memory: expected", "the weights of", "found 0 free",
@@ -155,8 +157,8 @@ class Memory(unittest.TestCase):
     def test_inspect(self):
         done = latte("inspect", "tiny", "--device", "cuda", LATTE_EMULATOR_MEMORY_MB="200")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("of GPU memory with 512 tokens of context: weights 8.", done.stdout)
-        self.assertIn("of 209.72 MB of GPU memory are free on cuda:0 'emulated GPU': room for about 512 tokens", done.stdout)
+        self.assertIn("of GPU memory with 4,096 tokens of context: weights 11.09 MB, steps ", done.stdout)
+        self.assertIn("of 209.72 MB of GPU memory are free on cuda:0 'emulated GPU': room for about 4,096 tokens", done.stdout)
         bar = next(line for line in done.stdout.splitlines() if "steps" in line and "free" in line and "weights" in line and "with" not in line)
         self.assertLessEqual(len(bar), 100)
         self.assertIn("\u2588 weights", bar)

@@ -224,7 +224,7 @@ class Aliases(Case):
                 (["--root-path", "/x"], "--root-path: not supported"), (["--max-model-len", "many"], "--max-model-len: expected a whole"),
                 (["--max-model-len"], "--max-model-len: expected a value, found none"), (["-pp", "0"], "-pp: expected 1, found '0'"), (["-dp", "0"], "--dp: expected"),
                 (["--kv-cache-dtype", "fp8_e5m2"], "--kv-cache-dtype: expected fp8"), (["--kv-cache-dtype", "q4_0"], "q4_0"),
-                (["--chunked-prefill-size", "-1"], "--chunked-prefill-size"), (["--device", "cuda"], "--device: expected cpu"),
+                (["--chunked-prefill-size", "-1"], "--chunked-prefill-size"), (["--device", "gpu"], "--device: expected cpu"),
                 (["--trust-remote-code=maybe"], "--trust-remote-code: expected no value"), (["--no-such-flag"], "--no-such-flag")):
             with self.subTest(args):
                 done = latte("serve", *args, "--print-config")
