@@ -30,8 +30,8 @@ struct ModelChoice {
   void Add(const FlagSet& app);
   using BenchOfModel = std::function<Result<JsonOut>(const Model&, const ComputeDevice&)>;
 
-  // Loads the model and runs `bench`; returns its record with the model's name. options: threads make
-  // random weights, the device is EngineOptions::device. ranks: the group that computes it, which this
+  // Loads the model and runs `bench`; returns its record with the model's name. options: threads
+  // make random weights, the device computes. ranks: the group that computes the model, which this
   // process leads; null: alone. Errors: of loading and of `bench`.
   [[nodiscard]] Result<JsonOut> Run(const EngineOptions& options, const BenchOfModel& bench,
                                     RankGroup* ranks = nullptr) const;
