@@ -40,13 +40,18 @@ bool IsInBlocks(const StoredTensor& tensor) {
   return dtype && IsBlocks(*dtype);
 }
 
+int64_t ValuesOf(const StoredTensor& tensor) {
+  int64_t out = 1;
+  for (const int64_t size : tensor.shape) out *= size;
+  return out;
+}
+
 // W_UK and W_UV as bf16, if they lie in blocks or in two tensors. Files may have them in both ways.
 int64_t KvBCopyBytes(const Checkpoint& checkpoint) {
   int64_t whole = 0, parts = 0;
   bool is_whole = false;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
-    int64_t values = 1;
-    for (const int64_t size : tensor.shape) values *= size;
+    const int64_t values = ValuesOf(tensor);
     if (name.ends_with(".attn_kv_b.weight")) {
       is_whole = true;
       if (IsInBlocks(tensor)) whole += values;
@@ -55,6 +60,19 @@ int64_t KvBCopyBytes(const Checkpoint& checkpoint) {
     }
   }
   return SizeOf(DType::kBF16) * (is_whole ? whole : parts);
+}
+
+// The bytes of a tensor on a device. The matrices of a stack are placed one by one, gate and up apart. W_UK and
+// W_UV that lie in blocks are there as bf16.
+int64_t BytesOnDevice(std::string_view name, const StoredTensor& tensor) {
+  constexpr int64_t kAlignment = 256;
+  const bool is_kv_b = name.ends_with("k_b_proj.weight") || name.ends_with("v_b_proj.weight");
+  if (is_kv_b && IsInBlocks(tensor))
+    return RoundUp(SizeOf(DType::kBF16) * ValuesOf(tensor), kAlignment);
+  if (is_kv_b || tensor.shape.size() != 3) return RoundUp(tensor.bytes, kAlignment);
+  const bool is_pair = name.find("gate_up") != name.npos && tensor.shape[1] > 1;
+  const int64_t matrices = std::max<int64_t>(tensor.shape[0] * (is_pair ? 2 : 1), 1);
+  return RoundUp(CeilDiv(tensor.bytes, matrices), kAlignment) * matrices;
 }
 
 }  // namespace
@@ -69,12 +87,11 @@ int64_t WeightMemory(const Checkpoint& checkpoint) {
 }
 
 int64_t WeightMemoryOnDevice(const ModelConfig& config, const Checkpoint& checkpoint, bool drafts) {
-  constexpr int64_t kAlignment = 256;
   Checkpoint named = checkpoint;
   named.UseCommonNames(config.layers);
-  int64_t bytes = checkpoint.is_gguf() ? KvBCopyBytes(checkpoint) : 0;
+  int64_t bytes = 0;
   for (const auto& [name, tensor] : named.tensors())
-    if (drafts || LayerOf(name) < config.layers) bytes += RoundUp(tensor.bytes, kAlignment);
+    if (drafts || LayerOf(name) < config.layers) bytes += BytesOnDevice(name, tensor);
   return bytes;
 }
 

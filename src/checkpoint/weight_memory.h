@@ -18,7 +18,7 @@ namespace latte {
 int64_t WeightMemory(const Checkpoint& checkpoint);
 
 // The memory of the weights on a device, which holds copies of all of them: of the decoder and, with `drafts`, of
-// the drafting layers. Each begins at a multiple of 256 bytes.
+// the drafting layers. Each matrix begins at a multiple of 256 bytes.
 int64_t WeightMemoryOnDevice(const ModelConfig& config, const Checkpoint& checkpoint, bool drafts);
 
 // The memory available (memory.h) to the weights, which are mapped but not read yet, and to everything else.

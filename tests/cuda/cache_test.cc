@@ -1,57 +1,25 @@
 // Models with quantised caches and with drafting layers on the emulated GPU: distance to the CPU with the same
 // cache, and the golden logits of an independent implementation.
-#include <cmath>
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "src/base/file.h"
-#include "src/base/json.h"
 #include "src/engine/core/given_sequence.h"
 #include "tests/cuda/support/device_engine.h"
 #include "tests/cuda/support/emulated_counts.h"
-#include "tests/support/npy_reader.h"
+#include "tests/cuda/support/golden_logits.h"
 #include "tests/support/step/single_steps.h"
 
 namespace latte::cuda_cache_test {
 namespace {
 
-using testing_support::Cpu;
 using testing_support::DeviceModel;
+using testing_support::GoldenDir;
+using testing_support::GoldenTokens;
 using testing_support::Gpu;
-using testing_support::Matrix;
+using testing_support::kGoldenTolerance;
+using testing_support::MaxError;
+using testing_support::MeanKl;
 using testing_support::ReadNpy;
-
-// The first tokens of a golden text: an emulated token takes a tenth of a second.
-std::vector<int32_t> TokensOf(const std::string& model, size_t count) {
-  const std::string path =
-      std::string(LATTE_SOURCE_DIR) + "/tests/goldens/" + model + "/tokens.json";
-  const Json ids = *Json::Parse(*ReadFile(path, 1 << 20), "tokens.json");
-  std::vector<int32_t> out;
-  for (size_t i = 0; i < count; ++i) out.push_back(static_cast<int32_t>(*ids.At(i).AsInt()));
-  return out;
-}
-
-// The mean over rows of the KL divergence of softmax(b) from softmax(a).
-double MeanKl(const std::vector<float>& a, const std::vector<float>& b, int64_t columns) {
-  const auto log_sum = [&](const float* row) {
-    double sum = 0;  // logits are small
-    for (int64_t i = 0; i < columns; ++i) sum += std::exp(static_cast<double>(row[i]));
-    return std::log(sum);
-  };
-  EXPECT_EQ(a.size(), b.size());
-  double total = 0;
-  const int64_t rows = std::ssize(a) / columns;
-  for (int64_t r = 0; r < rows; ++r) {
-    const float *const x = a.data() + r * columns, *const y = b.data() + r * columns;
-    const double shift = log_sum(y) - log_sum(x);
-    for (int64_t i = 0; i < columns; ++i) {
-      const double log_p = static_cast<double>(x[i]) - log_sum(x);
-      total += std::exp(log_p) * (static_cast<double>(x[i]) - static_cast<double>(y[i]) + shift);
-    }
-  }
-  return total / static_cast<double>(rows);
-}
 
 struct CacheCase {
   const char* model;
@@ -78,7 +46,7 @@ class CachesOnGpu : public testing::TestWithParam<CacheCase> {
       out.insert(out.end(), logits.Ptr<float>(), logits.Ptr<float>() + logits.elements());
       return {};
     };
-    const std::vector<int32_t> tokens = TokensOf(GetParam().model, 6);
+    const std::vector<int32_t> tokens = GoldenTokens(GetParam().model, 6);
     EXPECT_TRUE(sequence->AppendPrompt(std::span(tokens).first(4), append));
     for (const int32_t token : std::span(tokens).subspan(4))
       EXPECT_TRUE(sequence->AppendGenerated(token, append));
@@ -88,7 +56,8 @@ class CachesOnGpu : public testing::TestWithParam<CacheCase> {
 
 TEST_P(CachesOnGpu, EveryFormatIsAsOnTheCpu) {
   const std::string path = std::string("tests/goldens/") + GetParam().model;
-  const DeviceModel gpu(path, Gpu()), cpu(path, Cpu());
+  const DeviceModel gpu(path, Gpu());
+  const DeviceModel cpu = DeviceModel::ByReference(path);
   const std::vector<float> plain = Logits(gpu, "f32");
   for (const std::string cache : {"fp8", "fp8-dense", "int8", "q6"}) {
     const std::vector<float> found = Logits(gpu, cache);
@@ -110,19 +79,11 @@ class DraftLayersOnGpu : public testing::TestWithParam<const char*> {
   ~DraftLayersOnGpu() override { testing_support::EmulatedCounts(); }
 };
 
-// The largest difference between `logits` and the first rows of a golden file.
-double MaxError(const TensorView& logits, const Matrix& golden) {
-  double worst = 0;
-  for (int64_t i = 0; i < logits.elements(); ++i) {
-    const double error = std::abs(static_cast<double>(logits.Ptr<float>()[i]) -
-                                  static_cast<double>(golden.values[static_cast<size_t>(i)]));
-    worst = std::isnan(error) ? INFINITY : std::max(worst, error);
-  }
-  return worst;
+std::span<const float> Numbers(const TensorView& logits) {
+  return {logits.Ptr<float>(), static_cast<size_t>(logits.elements())};
 }
 
 TEST_P(DraftLayersOnGpu, F32GivesTheGoldenLogitsAndDrafts) {
-  constexpr double kTolerance = 2e-4;  // as in tests/goldens
   const std::string path = std::string("tests/goldens/") + GetParam();
   const DeviceModel gpu(path, Gpu(), /*mtp=*/true);
   const ModelConfig& config = gpu.model().config();
@@ -138,18 +99,20 @@ TEST_P(DraftLayersOnGpu, F32GivesTheGoldenLogitsAndDrafts) {
                                       .workspace = &workspace,
                                       .exec = {.threads = &threads, .machine = &gpu.machine()}},
                                      {DType::kF32, 4096, true, SparseFrom(config, mode)});
-  const std::vector<int32_t> tokens = TokensOf(GetParam(), 8), pages = {1, 0};
+  const std::vector<int32_t> tokens = GoldenTokens(GetParam(), 8), pages = {1, 0};
   const auto text = SequenceChunk::Of(tokens, 0, DecodePath(mode), pages);
   steps.Forward({&text, 1});
-  const std::string dir = std::string(LATTE_SOURCE_DIR) + "/" + path;
-  EXPECT_LT(MaxError(steps.AllLogits(), ReadNpy(dir + "/logits.npy")), kTolerance);
+  const std::string dir = GoldenDir(GetParam());
+  EXPECT_LT(MaxError(Numbers(steps.AllLogits()), ReadNpy(dir + "/logits.npy")), kGoldenTolerance);
   const auto shifted = SequenceChunk::Of(std::span(tokens).subspan(1), 0, DecodePath(mode), pages);
   steps.Draft({&shifted, 1});
-  EXPECT_LT(MaxError(steps.AllDraftLogits(), ReadNpy(dir + "/draft_logits.npy")), kTolerance);
+  EXPECT_LT(MaxError(Numbers(steps.AllDraftLogits()), ReadNpy(dir + "/draft_logits.npy")),
+            kGoldenTolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DraftLayersOnGpu,
-                         testing::Values("v3_noaux", "v3_mtp2", "v32_mtp", "glm52_mtp"),
+                         testing::Values("v3_noaux", "v3_mtp2", "v32_mtp", "glm52_mtp", "gguf_v32",
+                                         "gguf_glm52"),
                          [](const auto& c) { return std::string(c.param); });
 
 }  // namespace

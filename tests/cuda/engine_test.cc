@@ -10,7 +10,6 @@ namespace latte::cuda_engine_test {
 namespace {
 
 using testing_support::AnswersOf;
-using testing_support::Cpu;
 using testing_support::DeviceModel;
 using testing_support::ExpectSameBytes;
 using testing_support::Gpu;
@@ -75,7 +74,7 @@ TEST_P(DraftsOnGpu, ChangeNoByteAndAreAccepted) {
   const EngineStats stats = drafting->core().Stats();
   EXPECT_GT(stats.accepted_tokens, 0);
   ExpectSameBytes(found, AnswersOf(*gpu.Engine(Options("0", c.cache)), requests));
-  const DeviceModel cpu(c.model, Cpu(), mtp);
+  const DeviceModel cpu = DeviceModel::ByReference(c.model, mtp);
   const auto on_cpu = cpu.Engine(options);
   EXPECT_EQ(TokensOf(found), TokensOf(AnswersOf(*on_cpu, requests)));
   EXPECT_EQ(stats.drafted_tokens, on_cpu->core().Stats().drafted_tokens);

@@ -1,207 +1,34 @@
-// The memory of a GPU, over the emulated driver: what loading copies and takes, what steps take, and the errors of a
-// GPU that has too little.
-#include <cstring>
-#include <numeric>
+// The memory of a GPU, over the emulated driver: what steps take, and the errors of a GPU that has too little.
 #include <set>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "src/base/limits/device_error.h"
-#include "src/base/math.h"
-#include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/model_files.h"
 #include "src/checkpoint/model_path.h"
-#include "src/checkpoint/weight_memory.h"
 #include "src/engine/core/complete.h"
 #include "src/engine/core/compute_device.h"
 #include "src/engine/core/create_engine.h"
 #include "src/engine/core/given_sequence.h"
 #include "src/engine/step/step_settings.h"
-#include "src/models/device_weights.h"
 #include "src/models/registry.h"
 #include "src/tensor/cuda/cuda_device.h"
 #include "tests/cuda/support/emulated_counts.h"
-#include "tests/support/parameter_name.h"
+#include "tests/cuda/support/golden_logits.h"
 
 namespace latte::cuda_memory_test {
 namespace {
 
+using testing_support::Counted;
 using testing_support::EmulatedCounts;
 using testing_support::SetEmulatedMemory;
 
-constexpr int64_t kPlenty = int64_t{8} << 30;
-
-std::string GoldenDir(const std::string& name) {
-  return *ResolveModelPath(std::string(LATTE_SOURCE_DIR) + "/tests/goldens/" + name);
+std::string GoldenPath(const std::string& name) {
+  return *ResolveModelPath(testing_support::GoldenDir(name));
 }
 
-class CudaMemoryTest : public testing::Test {
- protected:
-  CudaMemoryTest() { SetEmulatedMemory(kPlenty); }
-  ~CudaMemoryTest() override {
-    SetEmulatedMemory(kPlenty);
-    EXPECT_EQ(EmulatedCounts().bytes_in_use, 0);
-    EXPECT_EQ(EmulatedCounts().pinned_bytes, 0);
-  }
-};
-
-// The counts between two moments.
-struct Counted {
-  explicit Counted(const emulator::Counts& before) : before_(before), after_(EmulatedCounts()) {}
-  int64_t Of(int64_t emulator::Counts::*count) const { return after_.*count - before_.*count; }
-
- private:
-  emulator::Counts before_, after_;
-};
-
-// --- weights -----------------------------------------------------------------------------------
-
-std::vector<uint8_t> Numbers(int64_t bytes, uint8_t first) {
-  std::vector<uint8_t> out(static_cast<size_t>(bytes));
-  std::iota(out.begin(), out.end(), first);
-  return out;
-}
-
-// Tensors of sizes that no alignment divides, one of them larger than the ring of pinned blocks.
-TEST_F(CudaMemoryTest, TensorsOfAnArenaAreApartAlignedAndWhole) {
-  const auto device = std::move(cuda::CudaDevice::Open(0)).value();
-  const std::vector<int64_t> sizes = {1, 255, 257, 70'001, (20 << 20) + 13, 3};
-  std::vector<std::vector<uint8_t>> host;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    host.push_back(Numbers(sizes[i], static_cast<uint8_t>(41 * i)));
-  int64_t in_arena = 0;
-  for (const int64_t size : sizes) in_arena += RoundUp(size, DeviceWeights::kAlignment);
-
-  const emulator::Counts before = EmulatedCounts();
-  DeviceWeights weights(*device);
-  std::vector<TensorView> placed;
-  const Status done = weights.InArena("a test", [&]() -> Status {
-    placed.clear();
-    for (size_t i = 0; i < sizes.size(); ++i)
-      placed.push_back(weights.Place(TensorView(host[i].data(), DType::kU8, {sizes[i]})));
-    return {};
-  });
-  ASSERT_TRUE(done);
-  const Counted counted(before);
-  EXPECT_EQ(counted.Of(&emulator::Counts::allocations), 1);
-  EXPECT_EQ(counted.Of(&emulator::Counts::bytes_in_use), in_arena);
-  EXPECT_EQ(counted.Of(&emulator::Counts::pageable_copies), 0);
-  // Copies are still under way: their source is the pinned memory, not the host's tensors.
-  const std::vector<std::vector<uint8_t>> expected = host;
-  for (auto& bytes : host) std::memset(bytes.data(), 0xee, bytes.size());
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(placed[i].data) % 256, 0u);
-    std::vector<uint8_t> found(expected[i].size());
-    device->CopyToHost(found.data(), placed[i].data, sizes[i], nullptr);
-    EXPECT_TRUE(found == expected[i]) << "tensor " << i;
-  }
-  // Two blocks, whatever the size of the weights.
-  EXPECT_EQ(EmulatedCounts().pinned_bytes, 2 * cuda::Staging::kBlockBytes);
-}
-
-// A tensor of the files has one place; memory that ends may return as another tensor.
-TEST_F(CudaMemoryTest, ATensorOfTheFilesIsPlacedOnce) {
-  const auto device = std::move(cuda::CudaDevice::Open(0)).value();
-  std::vector<uint8_t> bytes = Numbers(512, 1);
-  const TensorView whole(bytes.data(), DType::kU8, {2, 256});
-  DeviceWeights weights(*device);
-  std::vector<TensorView> placed;
-  const auto place = [&]() -> Status {
-    placed = {weights.Place(whole), weights.Place(whole), weights.Place(whole.Slice(0, 0, 1)),
-              weights.PlaceCopy(whole)};
-    return {};
-  };
-  ASSERT_TRUE(weights.InArena("a test", place));
-  EXPECT_EQ(EmulatedCounts().bytes_in_use, 512 + 256 + 512);
-  EXPECT_EQ(placed[0].data, placed[1].data);
-  EXPECT_NE(placed[0].data, placed[2].data);
-  EXPECT_NE(placed[0].data, placed[3].data);
-  const std::byte* const first = placed[0].data;
-  ASSERT_TRUE(weights.InArena("a later part", place));
-  EXPECT_EQ(placed[0].data, first);
-  EXPECT_EQ(EmulatedCounts().bytes_in_use, 512 + 256 + 512 + 512);
-}
-
-// The bytes of the tensors of a checkpoint, without drafting layers.
-struct FileBytes {
-  explicit FileBytes(const std::string& dir) {
-    const ModelConfig config = *LoadModelConfig(dir);
-    Checkpoint checkpoint = *Checkpoint::Open(dir);
-    checkpoint.UseCommonNames(config.layers);
-    layers = config.layers;
-    constants = config.mla.r / 2 * 4;  // rope frequencies
-    const std::string drafting = fmt::format("model.layers.{}.", layers);
-    for (const auto& [name, tensor] : checkpoint.tensors()) {
-      if (name.starts_with(drafting)) continue;
-      bytes += tensor.bytes;
-      ++tensors;
-    }
-  }
-  int64_t layers = 0, bytes = 0, tensors = 0, constants = 0;
-};
-
-class WeightsTest : public CudaMemoryTest, public testing::WithParamInterface<const char*> {};
-
-// Nothing is converted, and nothing is copied twice.
-TEST_P(WeightsTest, BytesOnTheDeviceAreTheBytesOfTheFiles) {
-  const std::string dir = GoldenDir(GetParam());
-  const FileBytes files(dir);
-  const auto device = std::move(cuda::CudaDevice::Open(0)).value();
-  const emulator::Counts before = EmulatedCounts();
-  ModelOptions wanted;
-  wanted.device = device.get();
-  int64_t layers_told = 0;
-  wanted.repacked = [&](int64_t done, int64_t layers) {
-    EXPECT_EQ(done, ++layers_told);
-    EXPECT_EQ(layers, files.layers);
-  };
-  const auto model = LoadModel(dir, wanted).value();
-  device->Wait();
-  const Counted counted(before);
-  EXPECT_EQ(counted.Of(&emulator::Counts::bytes_to_device), files.bytes + files.constants);
-  EXPECT_EQ(counted.Of(&emulator::Counts::pageable_copies), 0);
-  const int64_t in_use = counted.Of(&emulator::Counts::bytes_in_use);
-  EXPECT_GE(in_use, files.bytes + files.constants);
-  EXPECT_LE(in_use,
-            files.bytes + files.constants + DeviceWeights::kAlignment * (files.tensors + 1));
-  EXPECT_EQ(counted.Of(&emulator::Counts::allocations), files.layers + 2);  // input and output
-  EXPECT_EQ(layers_told, files.layers);
-  // The plan before loading.
-  const ModelConfig config = *LoadModelConfig(dir);
-  const int64_t planned = WeightMemoryOnDevice(config, *Checkpoint::Open(dir), /*drafts=*/false);
-  EXPECT_NEAR(static_cast<double>(planned), static_cast<double>(in_use), 1024);
-}
-
-INSTANTIATE_TEST_SUITE_P(All, WeightsTest,
-                         testing::Values("v2_lite", "v3_noaux", "half_split", "glm52", "fp8"),
-                         testing_support::ParameterName());
-
-class ConvertedWeightsTest : public CudaMemoryTest,
-                             public testing::WithParamInterface<const char*> {};
-
-// Each matrix is read and repacked once; the memory of one layer's repacked weights serves the next, and is another tensor then.
-TEST_P(ConvertedWeightsTest, EveryMatrixIsOnTheDevice) {
-  const std::string dir = GoldenDir(GetParam());
-  const auto device = std::move(cuda::CudaDevice::Open(0)).value();
-  ModelOptions wanted;
-  const auto host = LoadModel(dir, wanted).value();
-  wanted.device = device.get();
-  const emulator::Counts before = EmulatedCounts();
-  const auto model = LoadModel(dir, wanted).value();
-  const Counted counted(before);
-  const int64_t constants = host->config().mla.r / 2 * 4;
-  EXPECT_EQ(model->weight_bytes(), host->weight_bytes());
-  EXPECT_EQ(counted.Of(&emulator::Counts::bytes_to_device), host->weight_bytes() + constants);
-  EXPECT_EQ(counted.Of(&emulator::Counts::allocations), host->config().layers + 2);
-}
-
-INSTANTIATE_TEST_SUITE_P(All, ConvertedWeightsTest,
-                         testing::Values("gptq", "awq", "pack4_zeros", "int8"),
-                         testing_support::ParameterName());
-
-// --- an engine ---------------------------------------------------------------------------------
+using CudaMemoryTest = testing_support::OnEmulatedGpu;
 
 EngineOptions SmallEngine() {
   EngineOptions options;
@@ -226,8 +53,8 @@ struct GoldenEngine {
       : device(ComputeDevice::Open("cuda").value()) {
     ModelOptions wanted;
     wanted.device = &device.device();
-    wanted.mtp = NeedsMtp(options, *LoadModelConfig(GoldenDir(name)));
-    model = LoadModel(GoldenDir(name), wanted).value();
+    wanted.mtp = NeedsMtp(options, *LoadModelConfig(GoldenPath(name)));
+    model = LoadModel(GoldenPath(name), wanted).value();
     weight_bytes = EmulatedCounts().bytes_in_use;
     settings = ResolveOptions(options, model->config(), device.machine(), {}).value();
     core =

@@ -252,17 +252,20 @@ StepLogits Runner::ComputeLogits(const Step& step, int64_t block) {
   const bool of_draft = step.kind != StepKind::kDecoder;
   const TensorView h = RowsOf(of_draft ? drafted() : hidden(), step, rows);
   const TensorView logits = logits_.view().Slice(0, 0, h.shape[0]);
-  const TensorView finite = finite_.view().Slice(0, 0, h.shape[0]);
   StepContext context = Context(step);
-  latte::Run<FiniteRowsOp>({h, {finite.Ptr<int32_t>(), rows.size()}}, exec_);
-  if (of_draft)
+  StepLogits out;
+  if (of_draft) {
     model_.DraftLogits(context, step.run.layer, h, logits);
-  else
+  } else {
+    const TensorView finite = finite_.view().Slice(0, 0, h.shape[0]);
+    latte::Run<FiniteRowsOp>({h, {finite.Ptr<int32_t>(), rows.size()}}, exec_);
     model_.Logits(context, h, logits);
-  if (exec_.only_selects) return {};
-  const TensorView flags = HostView(finite, device, exec_.stream, host_finite_);
-  return {HostView(logits, device, exec_.stream, host_logits_),
-          {flags.Ptr<const int32_t>(), rows.size()}};
+    if (exec_.only_selects) return out;
+    const TensorView flags = HostView(finite, device, exec_.stream, host_finite_);
+    out.finite = {flags.Ptr<const int32_t>(), rows.size()};
+  }
+  if (!exec_.only_selects) out.logits = HostView(logits, device, exec_.stream, host_logits_);
+  return out;
 }
 
 }  // namespace latte

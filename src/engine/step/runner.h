@@ -67,8 +67,9 @@ struct RunnerParts {
 
 // A block of logits.
 struct StepLogits {
-  TensorView logits;                // [M, vocab] f32 in host memory, valid until the next block
-  std::span<const int32_t> finite;  // [M] 1 if all of the row's hidden state is finite, else 0
+  TensorView logits;  // [M, vocab] f32 in host memory, valid until the next block
+  // [M] 1 if all of the row's hidden state is finite, else 0. Empty for drafts, which only propose.
+  std::span<const int32_t> finite;
 };
 
 // Engine-thread only.

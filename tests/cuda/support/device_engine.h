@@ -28,13 +28,15 @@ inline const ComputeDevice& Cpu() {
 class DeviceModel {
  public:
   DeviceModel(const std::string& path, const ComputeDevice& device, bool mtp = false)
-      : device_(device),
-        model_(LoadModel(*ResolveModelPath(std::string(LATTE_SOURCE_DIR) + "/" + path),
-                         {.device = &device.device(), .mtp = mtp})
-                   .value()) {}
+      : DeviceModel(path, device, device.machine(), mtp) {}
+  // By the reference kernels. The kernels of an instruction set are no measure where a cache is quantised: some
+  // round queries to bf16 or to integers.
+  static DeviceModel ByReference(const std::string& path, bool mtp = false) {
+    return DeviceModel(path, Cpu(), Machine{.isa = Isa::kRef}, mtp);
+  }
 
   const Model& model() const { return *model_; }
-  const Machine& machine() const { return device_.machine(); }
+  const Machine& machine() const { return machine_; }
 
   // pages: of the cache; 0: as the options say.
   std::unique_ptr<EngineRun> Engine(EngineOptions options, int64_t pages = 0) const {
@@ -43,16 +45,24 @@ class DeviceModel {
     options.max_tokens = 64;
     options.cache_bytes = 8 << 20;
     Settings settings =
-        ResolveOptions(options, model_->config(), device_.machine(), {int64_t{1} << 30}).value();
+        ResolveOptions(options, model_->config(), machine_, {int64_t{1} << 30}).value();
     if (pages > 0) settings.pages = pages;
-    return EngineRun::Over(
-               {.model = model_.get(), .machine = &device_.machine(), .host = &device_.host()},
-               settings)
+    return EngineRun::Over({.model = model_.get(), .machine = &machine_, .host = &device_.host()},
+                           settings)
         .value();
   }
 
  private:
+  DeviceModel(const std::string& path, const ComputeDevice& device, const Machine& machine,
+              bool mtp)
+      : device_(device),
+        machine_(machine),
+        model_(LoadModel(*ResolveModelPath(std::string(LATTE_SOURCE_DIR) + "/" + path),
+                         {.device = &device.device(), .mtp = mtp})
+                   .value()) {}
+
   ComputeDevice device_;
+  Machine machine_;
   std::unique_ptr<Model> model_;
 };
 

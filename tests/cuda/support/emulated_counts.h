@@ -43,4 +43,25 @@ inline void SetEmulatedMemory(int64_t bytes, int64_t taken_later = 0) {
   EmulatedFunction<decltype(latte_emulated_memory)>("latte_emulated_memory")(bytes, taken_later);
 }
 
+// The counts between two moments.
+struct Counted {
+  explicit Counted(const emulator::Counts& before) : before_(before), after_(EmulatedCounts()) {}
+  int64_t Of(int64_t emulator::Counts::*count) const { return after_.*count - before_.*count; }
+
+ private:
+  emulator::Counts before_, after_;
+};
+
+// A test with plenty of memory on the GPU, of which nothing is left in use.
+class OnEmulatedGpu : public testing::Test {
+ protected:
+  OnEmulatedGpu() { SetEmulatedMemory(kPlenty); }
+  ~OnEmulatedGpu() override {
+    SetEmulatedMemory(kPlenty);
+    EXPECT_EQ(EmulatedCounts().bytes_in_use, 0);
+    EXPECT_EQ(EmulatedCounts().pinned_bytes, 0);
+  }
+  static constexpr int64_t kPlenty = int64_t{8} << 30;
+};
+
 }  // namespace latte::testing_support
