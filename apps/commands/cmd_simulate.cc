@@ -67,7 +67,7 @@ Command AddSimulate(const FlagSet& app) {
   auto flags = std::make_shared<SimulateFlags>();
   const FlagSet sub = app.AddCommand(
       "simulate", "Predict how an engine would serve many requests, without computing tokens");
-  flags->engine.Add(sub);
+  flags->engine.Add(sub, {.groups = true});
   flags->trace.Add(sub);
   sub.AddParsed(
          "--sweep",

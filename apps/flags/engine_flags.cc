@@ -43,9 +43,10 @@ void EngineFlags::AddForOneSequence(const FlagSet& app, const EngineUses& uses) 
 
 void EngineFlags::AddAll(const FlagSet& app, const EngineUses& uses) {
   if (!uses.drafts) flags_.values.draft_tokens.assign(1, '0');
-  flags_.Add(app, [&](const Field&, std::string_view group) {
+  flags_.Add(app, [&](const Field& field, std::string_view group) {
     if (group == "Speculation") return uses.drafts;
-    return uses.ranks || group != "Ranks";
+    const bool of_groups = field.name == "dp" || field.name == "dp_policy";
+    return uses.ranks || group != "Ranks" || (uses.groups && of_groups);
   });
   others_.emplace_back("--numa", AddNuma(app, numa_));
 }

@@ -21,6 +21,7 @@ struct EngineUses {
   bool context = false;  // of one sequence: --context
   bool drafts = false;
   bool ranks = false;
+  bool groups = false;  // of ranks, in a simulation: --dp and --dp-policy
 };
 
 class EngineFlags {

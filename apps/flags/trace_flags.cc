@@ -6,9 +6,9 @@
 
 namespace latte {
 
-void EngineChoice::Add(const FlagSet& app) {
+void EngineChoice::Add(const FlagSet& app, const EngineUses& uses) {
   app.Add("MODEL", model, "model, also as -m MODEL (default: tiny)");
-  flags.AddAll(app, {});
+  flags.AddAll(app, uses);
 }
 
 Result<OpenedEngine> EngineChoice::Open() const {

@@ -24,7 +24,7 @@ struct EngineChoice {
   std::string model = "tiny";
   EngineFlags flags;
 
-  void Add(const FlagSet& app);
+  void Add(const FlagSet& app, const EngineUses& uses = {});
   // Errors: of EngineFlags::Options, OpenModel and ResolveOptions.
   [[nodiscard]] Result<OpenedEngine> Open() const;
 };

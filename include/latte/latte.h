@@ -93,7 +93,7 @@ typedef struct latte_engine_options {
   int64_t tp;                        // 1: engines of this library are one process
   int64_t ep;                        // 1
   int64_t dp;                        // 1
-  const char* dp_policy;             // "tokens" or "round-robin"; has no effect
+  const char* dp_policy;             // "balanced", "tokens" or "round-robin"; has no effect
   const char* expert_exchange;       // "auto"; has no effect
   const char* device;                // "cpu", "cuda", or "cuda:N" for GPU N
 } latte_engine_options;

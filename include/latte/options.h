@@ -43,7 +43,7 @@ struct EngineOptions {
   int64_t ep = 1;                               // of them, each has whole experts: 1 or tp
   // Groups of these processes that have requests, a cache and a scheduler of their own; docs/ranks.md.
   int64_t dp = 1;                        // a divisor of tp, or tp = 1: then as many processes
-  std::string dp_policy = "tokens";      // or "round-robin": which group gets a request
+  std::string dp_policy = "balanced";    // or "tokens", "round-robin": which group gets a request
   std::string expert_exchange = "auto";  // gather, padded or all-to-all: how tokens reach experts
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
@@ -217,9 +217,10 @@ void EngineOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.dp; });
   visit(
       Field{.name = "dp_policy",
-            .help = "which group gets a request: tokens: the one with the fewest tokens to compute "
-                    "or keep; round-robin: each in turn",
-            .choices = "tokens or round-robin"},
+            .help = "which group gets a request: balanced: the one that leaves the largest load "
+                    "smallest, known prefixes subtracted; tokens: the one with the fewest tokens; "
+                    "round-robin: each in turn",
+            .choices = "balanced, tokens or round-robin"},
       [](auto& o) -> auto& { return o.dp_policy; });
   visit(
       Field{.name = "expert_exchange",

@@ -71,6 +71,28 @@ class Simulate(unittest.TestCase):
         self.assertEqual(self.simulate(*flags)["prefix_hit_tokens"], 19 * 64)
         self.assertEqual(self.simulate(*flags, "--no-prefix-cache")["prefix_hit_tokens"], 0)
 
+    def test_groups_of_ranks(self):
+        flags = ["--requests", 200, "--rate", 200, "--prompt-mean", 20, "--output-mean", 12, "--shared-prefix", 64, "--prefix-groups", 6]
+
+        def metrics(*more):
+            out = self.simulate(*flags, *more)
+            del out["real_s"]
+            return out
+
+        one = metrics()
+        self.assertEqual(metrics("--dp", 1, "--dp-policy", "round-robin"), one)
+        self.assertNotIn("idle_share", one)
+        for policy in ("balanced", "tokens", "round-robin"):
+            out = metrics("--dp", 3, "--dp-policy", policy)
+            self.assertEqual(metrics("--dp", 3, "--dp-policy", policy), out)
+            self.assertEqual(out["pages_total"], 3 * one["pages_total"])
+            self.assertTrue(0 <= out["idle_share"] < 1, out["idle_share"])
+        self.assertEqual(metrics("--dp", 3), metrics("--dp", 3, "--dp-policy", "balanced"))
+        self.assertNotEqual(metrics("--dp", 3), out)
+        refused = latte("simulate", "tiny", *SMALL, "--cost", self.cost, "--dp-policy", "best")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("balanced, tokens or round-robin", refused.stderr)
+
     def test_a_trace_is_read_from_a_file(self):
         path = self.trace({"arrival_s": 0, "prompt_tokens": 9, "output_tokens": 5},
                           {"arrival_s": 1e6, "tokens": [1, 2, 3], "output_tokens": 1, "priority": -1})

@@ -64,6 +64,8 @@ class EngineCore final : public Engine {
   const RequestRules& rules() const { return rules_; }
   QueueCount queue() const { return inbox_.queue(); }
   ThreadPool& threads() { return threads_; }
+  using Requests = std::map<RequestId, std::unique_ptr<RequestState>>;
+  const Requests& requests() const { return requests_; }  // that have not ended; between steps
 
  private:
   // A token to sample, and the row of the hidden states that its logits come from; its drafts have the
@@ -142,7 +144,7 @@ class EngineCore final : public Engine {
   DraftPolicy draft_policy_;
   OutputStreams streams_;
   Inbox inbox_;
-  std::map<RequestId, std::unique_ptr<RequestState>> requests_;
+  Requests requests_;
   std::unique_ptr<PageMover> mover_;
   std::unique_ptr<Drafter> drafter_;      // null: no drafts
   std::vector<RequestState*> compiling_;  // requests that wait for their grammar

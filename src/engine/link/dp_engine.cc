@@ -17,8 +17,6 @@ constexpr std::chrono::milliseconds kLookAgain(1);
 // Prefixes are written to disks that may be slow.
 constexpr std::chrono::hours kSaving(1);
 
-int64_t PromptLength(const RequestState& state) { return state.outputs.front()->sequence.length(); }
-
 void AddStats(const EngineStats& from, EngineStats& to) {
   to.waiting += from.waiting;
   to.running += from.running;
@@ -34,21 +32,10 @@ void AddStats(const EngineStats& from, EngineStats& to) {
 
 }  // namespace
 
-int64_t GroupChoice::Next() {
-  const int64_t groups = std::ssize(loads_);
-  int64_t best = turn_ % groups;
-  for (int64_t i = 1; policy_ == Policy::kTokens && i < groups; ++i) {
-    const int64_t group = (turn_ + i) % groups;
-    if (loads_[static_cast<size_t>(group)] < loads_[static_cast<size_t>(best)]) best = group;
-  }
-  turn_ = best + 1;
-  return best;
-}
-
 DpEngine::DpEngine(Parts parts)
     : parts_(std::move(parts)),
       limits_{options().max_queued_requests, options().max_queued_tokens},
-      choice_(parts_.policy, parts_.leaders->size()),
+      choice_(ChoiceRules(parts_.own->core().settings())),
       ordered_(static_cast<size_t>(parts_.leaders->size())),
       reports_(ordered_.size()) {
   // All groups are alike. Their counters come with the first step.
@@ -75,22 +62,29 @@ QueueCount DpEngine::QueueOf(int64_t group) const {
           reports_[i].queue.tokens + ordered_[i].tokens};
 }
 
+// Errors: kExhausted if the queues of all groups are full.
+Result<GivenRequest> DpEngine::Choose(const Sequence& s) const {
+  auto out = choice_.Choose(
+      s, [&](int64_t group) { return limits_.HasRoom(QueueOf(group), s.length()).has_value(); });
+  if (out) return std::move(*out);
+  return tl::unexpected(limits_.HasRoom(QueueOf(0), s.length()).error());
+}
+
 Result<RequestId> DpEngine::Submit(Request request) {
   return CatchExhaustion([&]() -> Result<RequestId> {
     LATTE_ASSIGN_OR_RETURN(const auto state, MakeRequestState(request, parts_.own->core().rules()));
-    const int64_t tokens = PromptLength(*state);
     const std::lock_guard lock(mutex_);
-    const int64_t group = choice_.Next();
-    LATTE_RETURN_IF_ERROR(limits_.HasRoom(QueueOf(group), tokens));
     LATTE_ASSIGN_OR_RETURN(const RequestId id, IdAfter(last_id_, request.id));
+    LATTE_ASSIGN_OR_RETURN(GivenRequest given, Choose(state->outputs.front()->sequence));
+    Live& live = live_[id];
+    live = {std::move(given), request.n};
     request.id = id;
-    live_[id] = {group, tokens, request.n};
-    orders_.push_back({group, id, std::move(request)});
+    orders_.push_back({live.given.group, id, std::move(request)});
     last_id_ = id;
-    choice_.Add(group, tokens);
-    QueueCount& ordered = ordered_[static_cast<size_t>(group)];
+    choice_.Add(live.given);
+    QueueCount& ordered = ordered_[static_cast<size_t>(live.given.group)];
     ++ordered.requests;
-    ordered.tokens += tokens;
+    ordered.tokens += live.given.prompt;
     changed_.notify_all();
     return id;
   });
@@ -100,7 +94,7 @@ void DpEngine::Cancel(RequestId id) {
   const std::lock_guard lock(mutex_);
   const auto live = live_.find(id);
   if (live == live_.end()) return;
-  orders_.push_back({live->second.group, id, std::nullopt});
+  orders_.push_back({live->second.given.group, id, std::nullopt});
   changed_.notify_all();
 }
 
@@ -142,11 +136,9 @@ void DpEngine::Note(const TokenEvent& event) {
   const auto live = live_.find(event.request);
   if (live == live_.end()) return;
   Live& request = live->second;
-  const int64_t more = event.token ? 1 : 0;
-  request.tokens += more;
-  choice_.Add(request.group, more);
+  if (event.token) choice_.Generated(request.given, *event.token);
   if (!event.finish || --request.open > 0) return;
-  choice_.Add(request.group, -request.tokens);
+  choice_.Remove(request.given);
   live_.erase(live);
 }
 
@@ -163,6 +155,9 @@ std::vector<TokenEvent> DpEngine::Note(std::vector<GroupReport> reports,
       events.push_back(std::move(event));
     }
     report.events.clear();
+    for (const GroupReport::Prefill& prefill : report.prefills)
+      if (const auto live = live_.find(prefill.request); live != live_.end())
+        choice_.Prefills(live->second.given, prefill.tokens);
   }
   for (size_t i = 0; i < told.size(); ++i) {
     ordered_[i].requests -= told[i].requests;

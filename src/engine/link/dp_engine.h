@@ -8,29 +8,10 @@
 #include <vector>
 
 #include "src/engine/group/leader.h"
+#include "src/engine/link/group_choice.h"
 #include "src/engine/link/group_engine.h"
 
 namespace latte {
-
-// Which group gets a request.
-class GroupChoice {
- public:
-  enum class Policy { kTokens, kRoundRobin };
-  GroupChoice(Policy policy, int64_t groups)
-      : policy_(policy), loads_(static_cast<size_t>(groups)) {}
-
-  // kTokens: the group whose requests have the fewest tokens, of prompts and answers so far; of equal ones
-  // the next in turn. kRoundRobin: the next in turn.
-  int64_t Next();
-
-  // The tokens of `group` have changed.
-  void Add(int64_t group, int64_t tokens) { loads_[static_cast<size_t>(group)] += tokens; }
-
- private:
-  Policy policy_;
-  std::vector<int64_t> loads_;
-  int64_t turn_ = 0;
-};
 
 class DpEngine final : public Engine {
  public:
@@ -38,7 +19,6 @@ class DpEngine final : public Engine {
     std::unique_ptr<GroupEngine> own;  // of rank 0's group
     Communicator* leaders = nullptr;   // of all groups; this is rank 0
     Followers* followers = nullptr;    // of rank 0's group; told to stop at the end
-    GroupChoice::Policy policy = GroupChoice::Policy::kTokens;
   };
   explicit DpEngine(Parts parts);
   // Ends the engines of all groups.
@@ -60,14 +40,14 @@ class DpEngine final : public Engine {
  private:
   // A request that has not ended.
   struct Live {
-    int64_t group = 0;
-    int64_t tokens = 0;  // of its prompt, and of its answers so far
-    int open = 0;        // answers that have not ended
+    GivenRequest given;
+    int open = 0;  // answers that have not ended
   };
   std::vector<GroupReport> Tell(const GroupOrders& orders);
   std::vector<TokenEvent> Note(std::vector<GroupReport> reports, std::span<const QueueCount> told);
   void Note(const TokenEvent& event);
   QueueCount QueueOf(int64_t group) const;
+  Result<GivenRequest> Choose(const Sequence& s) const;
 
   Parts parts_;
   QueueLimits limits_;  // of each group

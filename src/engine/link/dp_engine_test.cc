@@ -36,7 +36,7 @@ struct Case {
   const char* drafts = "0";
   const char* cache = "bf16";
   const char* exchange = "auto";
-  const char* policy = "tokens";
+  const char* policy = "balanced";
   int64_t pages = 0;  // of each group; 0: enough
 
   friend void PrintTo(const Case& c, std::ostream* out) {
@@ -368,6 +368,52 @@ TEST_P(DpEngineOfTinyTest, ARequestThatAGroupRefusesEndsWithItsError) {
   });
 }
 
+TEST_P(DpEngineOfTinyTest, AGroupReportsWhatIsLeftOfPrompts) {
+  const auto model = Load(Wanted());
+  auto core = EngineCore::Create({.model = model.get(), .machine = &machine_}, SettingsFor(*model));
+  RunRanks(1, {}, [&](Communicator& world) {
+    GroupEngine engine(std::move(*core), 0, world);
+    GroupOrders orders{.orders = {{0, 4, Ask(100, 1, 256)}, {0, 5, Ask(90, 2, 256)}}};
+    orders.orders[0].request->id = 4;
+    orders.orders[1].request->id = 5;
+    orders.orders[1].request->tokens.front() = 9;
+    std::map<RequestId, std::vector<int64_t>> left;
+    for (int step = 0; step < 5; ++step) {
+      const auto report = ReadReport(WriteReport(engine.Do(orders)));
+      ASSERT_TRUE(report);
+      for (const auto& prefill : report->prefills) left[prefill.request].push_back(prefill.tokens);
+      orders.orders.clear();
+    }
+    // Steps of 48 tokens; the second is admitted in the third, which has no room for a chunk of it.
+    EXPECT_EQ(left[4], (std::vector<int64_t>{52, 4}));
+    ASSERT_GT(left[5].size(), 1U);
+    EXPECT_EQ(left[5][0], 90);
+    EXPECT_LT(left[5][1], 90);
+  });
+}
+
+TEST_P(DpEngineOfTinyTest, PromptsGoWhereTheirPrefixesAre) {
+  Lead([&](DpEngine& engine) {
+    std::map<uint64_t, int64_t> cached;
+    engine.SetEventSink([&](std::span<const TokenEvent> events) {
+      for (const TokenEvent& e : events) cached[e.user_data] = e.cached_tokens;
+    });
+    const auto ask = [&](uint64_t name, int32_t text, const char* salt) {
+      Request r = Ask(70, name, 256);
+      r.tokens.front() = text;
+      r.cache_salt = salt;
+      EXPECT_TRUE(engine.Submit(std::move(r)));
+    };
+    for (int32_t text = 0; text < 4; ++text) ask(0, text, "a");
+    Finish(engine);
+    for (int32_t text = 3; text >= 0; --text) ask(static_cast<uint64_t>(10 + text), text, "a");
+    ask(20, 0, "b");
+    Finish(engine);
+    for (uint64_t name = 10; name < 14; ++name) EXPECT_EQ(cached[name], 64) << name;
+    EXPECT_EQ(cached[20], 0);
+  });
+}
+
 // Requests wait in a queue of their group, whether or not the group has heard of them.
 TEST_P(DpEngineOfTinyTest, EveryGroupHasAQueueWithALimit) {
   Lead([&](DpEngine& engine) {
@@ -440,32 +486,6 @@ TEST(RankGroups, RanksThatWereToldOtherwiseAreRefused) {
     ASSERT_FALSE(whole);
     EXPECT_NE(whole.error().message.find("only on rank 1"), std::string::npos);
   });
-}
-
-TEST(GroupChoice, GivesARequestToTheGroupWithTheFewestTokens) {
-  GroupChoice choice(GroupChoice::Policy::kTokens, 3);
-  EXPECT_EQ(choice.Next(), 0);
-  choice.Add(0, 10);
-  EXPECT_EQ(choice.Next(), 1);
-  choice.Add(1, 5);
-  EXPECT_EQ(choice.Next(), 2);
-  choice.Add(2, 7);
-  EXPECT_EQ(choice.Next(), 1);
-  choice.Add(1, 20);
-  EXPECT_EQ(choice.Next(), 2);
-  choice.Add(0, -10);
-  EXPECT_EQ(choice.Next(), 0);
-}
-
-// A burst of requests that are not counted yet does not go to one group.
-TEST(GroupChoice, EqualGroupsTakeTurns) {
-  GroupChoice tokens(GroupChoice::Policy::kTokens, 3);
-  GroupChoice turns(GroupChoice::Policy::kRoundRobin, 3);
-  turns.Add(1, 1000);
-  for (const int64_t expected : {0, 1, 2, 0, 1}) {
-    EXPECT_EQ(tokens.Next(), expected);
-    EXPECT_EQ(turns.Next(), expected);
-  }
 }
 
 }  // namespace

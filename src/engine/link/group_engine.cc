@@ -3,6 +3,7 @@
 #include "src/engine/group/leader.h"
 #include "src/engine/group/messages.h"
 #include "src/engine/link/engine_messages.h"
+#include "src/engine/link/group_choice.h"
 
 namespace latte {
 namespace {
@@ -54,6 +55,7 @@ std::vector<std::byte> WriteReport(const GroupReport& report) {
   out.Int(report.queue.tokens);
   Write(report.stats, out);
   WriteEvents(report.events, out);
+  out.List(std::span<const GroupReport::Prefill>(report.prefills));
   out.Int(report.error ? 1 : 0);
   if (report.error) Write(*report.error, out);
   return out.Take();
@@ -67,6 +69,8 @@ Result<GroupReport> ReadReport(std::span<const std::byte> message) {
   out.queue.tokens = in.Int();
   out.stats = ReadStats(in);
   out.events = ReadEvents(in);
+  const auto prefills = in.List<GroupReport::Prefill>();
+  out.prefills.assign(prefills.begin(), prefills.end());
   if (in.Int() != 0) out.error = ReadError(in);
   if (!in.ok()) return tl::unexpected(OtherBuild("the report of a group").error());
   return out;
@@ -84,6 +88,17 @@ void GroupEngine::Accept(const GroupOrders::Order& order) {
   if (!order.request) return core_->Cancel(order.id);
   if (const auto id = core_->Submit(*order.request); !id)
     AddRefusal(*order.request, id.error(), events_);
+}
+
+std::vector<GroupReport::Prefill> GroupEngine::Prefills() const {
+  std::vector<GroupReport::Prefill> out;
+  for (const auto& [id, request] : core_->requests()) {
+    int64_t tokens = 0;
+    for (const auto& output : request->outputs)
+      if (!output->ended()) tokens += PrefillLeft(output->sequence).value_or(0);
+    if (tokens > 0) out.push_back({id, tokens});
+  }
+  return out;
 }
 
 void GroupEngine::Fail(const Error& error) {
@@ -104,6 +119,7 @@ GroupReport GroupEngine::Do(const GroupOrders& orders) {
   out.queue = core_->queue();
   out.stats = core_->Stats();
   out.events = std::exchange(events_, {});
+  out.prefills = Prefills();
   return out;
 }
 

@@ -26,11 +26,17 @@ struct GroupOrders {
 
 // The answer of a leader.
 struct GroupReport {
+  // Tokens that an admitted request has yet to compute before its next one, if more than one.
+  struct Prefill {
+    RequestId request = 0;
+    int64_t tokens = 0;
+  };
   bool more_to_do = false;  // the next step has work
   QueueCount queue;
   EngineStats stats;
   std::vector<TokenEvent> events;
-  std::optional<Error> error;  // of SavePrefixes
+  std::vector<Prefill> prefills;  // after these events
+  std::optional<Error> error;     // of SavePrefixes
 };
 
 std::vector<std::byte> WriteOrders(const GroupOrders& orders);
@@ -52,6 +58,7 @@ class GroupEngine {
 
  private:
   void Accept(const GroupOrders::Order& order);
+  std::vector<GroupReport::Prefill> Prefills() const;
   [[noreturn]] void Fail(const Error& error);
 
   std::unique_ptr<EngineCore> core_;

@@ -167,12 +167,10 @@ Result<std::unique_ptr<Engine>> RankGroup::JoinEngines(const Settings& settings,
     });
     return tl::unexpected(own.error());
   }
-  return std::make_unique<DpEngine>(DpEngine::Parts{
-      .own = std::make_unique<GroupEngine>(std::move(*own), 0, *world_),
-      .leaders = comms_.leaders,
-      .followers = &*in_groups_,
-      .policy = settings.options.dp_policy == "tokens" ? GroupChoice::Policy::kTokens
-                                                       : GroupChoice::Policy::kRoundRobin});
+  return std::make_unique<DpEngine>(
+      DpEngine::Parts{.own = std::make_unique<GroupEngine>(std::move(*own), 0, *world_),
+                      .leaders = comms_.leaders,
+                      .followers = &*in_groups_});
 }
 
 // Another rank than 0: leads its group, or follows its leader, until the engines end.

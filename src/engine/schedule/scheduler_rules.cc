@@ -2,13 +2,17 @@
 
 namespace latte {
 
+bool SharesGenerated(const Settings& settings) {
+  return settings.deterministic != Determinism::kStrict ||
+         settings.attention != AttentionMode::kAuto;
+}
+
 SchedulerOptions SchedulerRules(const Settings& settings, const MlaDims& dims) {
   SchedulerOptions out;
   out.max_batch_tokens = settings.options.max_batch_tokens;
   out.max_sequences = settings.options.max_sequences;
   out.aging_steps = settings.options.aging_steps;
-  out.share_generated =
-      settings.deterministic != Determinism::kStrict || settings.attention != AttentionMode::kAuto;
+  out.share_generated = SharesGenerated(settings);
   out.replay = settings.deterministic != Determinism::kOff;
   out.decode_path = DecodePath(settings.attention);
   out.chunk_path = [from = settings.sparse_from](MlaPath usual, int64_t cached_len, int64_t) {

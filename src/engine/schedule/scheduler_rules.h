@@ -8,6 +8,8 @@ namespace latte {
 
 // All but pages_on_disk. Keeps copies of what it is given.
 SchedulerOptions SchedulerRules(const Settings& settings, const MlaDims& dims);
+// SchedulerOptions::share_generated.
+bool SharesGenerated(const Settings& settings);
 
 // The page bookkeeping that goes with them.
 CacheManagerOptions CacheRules(const Settings& settings);

@@ -69,6 +69,9 @@ JsonOut MetricsJson(std::span<const RequestTimes> requests, const TraceCounts& c
   out["prefix_hit_tokens"] = counts.prefix_hit_tokens;
   out["steps"] = counts.steps;
   out["step_s"] = counts.step_seconds;
+  if (counts.groups > 1)
+    out["idle_share"] = 1 - PerSecond(counts.group_seconds,
+                                      static_cast<double>(counts.groups) * counts.step_seconds);
   out["real_s"] = counts.real_seconds;
   return out;
 }

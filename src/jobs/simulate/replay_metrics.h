@@ -26,7 +26,9 @@ struct TraceCounts {
   int64_t waiting_peak = 0;    // maximum length of the queue
   double waiting_seconds = 0;  // integral of the queue's length over time
   double step_seconds = 0;     // spent in steps
-  double real_seconds = 0;     // total, by the clock
+  int64_t groups = 1;          // of ranks, which step together
+  double group_seconds = 0;  // the sum of each group's own part of step_seconds; of several groups
+  double real_seconds = 0;   // total, by the clock
 
   // Records that the queue had `waiting` requests for `seconds` and that `pages` were in use.
   void Note(int64_t waiting, double seconds, int64_t pages);
@@ -36,7 +38,8 @@ struct TraceCounts {
 // total_tokens_per_s (including prompts), requests_per_s; p50, p90, p99 and mean of ttft_ms
 // (arrival to first token), inter_token_ms (gaps within an answer), end_to_end_ms (arrival to last
 // token); waiting_mean, waiting_peak, pages_peak, pages_total, preemptions, prefix_hit_tokens,
-// steps, step_s, real_s. Percentiles are values that occurred (nearest rank).
+// steps, step_s, real_s; of several groups also idle_share: the part of the groups' time in steps that they
+// waited for the slowest. Percentiles are values that occurred (nearest rank).
 JsonOut MetricsJson(std::span<const RequestTimes> requests, const TraceCounts& counts);
 
 }  // namespace latte

@@ -1,6 +1,9 @@
 #include "src/jobs/simulate/simulate.h"
 
+#include <algorithm>
 #include <chrono>
+#include <set>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -133,6 +136,107 @@ TEST_F(SimulateTest, TooFewPagesPreemptAndEveryAnswerIsWhole) {
   EXPECT_EQ(out.counts.pages_peak, 4);
   for (const RequestTimes& request : out.requests) EXPECT_EQ(request.token_s.size(), 40u);
   EXPECT_EQ(Run().Metrics()["duration_s"], out.Metrics()["duration_s"]);
+}
+
+// The metrics of one group, as they were before a simulation knew of several.
+constexpr const char* kOneGroup =
+    R"({"requests":104,"refused":16,"duration_s":3.252381199820926,)"
+    R"("output_tokens_per_s":986.3542441386115,"total_tokens_per_s":5469.223595616465,)"
+    R"("requests_per_s":31.976571505740523,"ttft_ms_p50":425.0922053681565,)"
+    R"("ttft_ms_p90":622.0033542104009,"ttft_ms_p99":703.4792009406847,)"
+    R"("ttft_ms_mean":406.7998982492024,"inter_token_ms_p50":2.1646249999999756,)"
+    R"("inter_token_ms_p90":2.8679999999998707,"inter_token_ms_p99":3.3594999999999597,)"
+    R"("inter_token_ms_mean":2.2794832071520665,"end_to_end_ms_p50":485.2649962178972,)"
+    R"("end_to_end_ms_p90":676.9802998541634,"end_to_end_ms_p99":770.775200940684,)"
+    R"("end_to_end_ms_mean":474.83370473958706,"waiting_mean":12.67251375769523,)"
+    R"("waiting_peak":21,"pages_peak":29,"pages_total":29,"preemptions":5,)"
+    R"("prefix_hit_tokens":3552,"steps":1401,"step_s":3.171900749999999})";
+
+TEST_F(SimulateTest, OneGroupIsOneEngine) {
+  constexpr double kMicroseconds[] = {1000, 20, 50,    30, 10,  5, 0, 1, 0,
+                                      0,    2,  0.125, 40, 500, 8, 0, 0};
+  std::ranges::copy(kMicroseconds, cost_.seconds.begin());
+  for (double& seconds : cost_.seconds) seconds *= 1e-6;
+  settings_.options.max_batch_tokens = 40;
+  settings_.options.max_sequences = 6;
+  settings_.options.max_tokens = 400;
+  settings_.options.max_queued_requests = 20;
+  settings_.pages = 29;
+  const TraceShape shape = {.requests = 120,
+                            .rate = 40,
+                            .prompt_mean = 90,
+                            .output_mean = 30,
+                            .shared_prefix = 48,
+                            .prefix_groups = 3,
+                            .seed = 7};
+  trace_ = *MakeTrace(shape, {.vocab = 2048, .max_tokens = 400});
+  for (const char* policy : {"balanced", "tokens", "round-robin"}) {
+    settings_.options.dp_policy = policy;
+    JsonOut metrics = Run().Metrics();
+    metrics.erase("real_s");
+    EXPECT_EQ(Dump(metrics), kOneGroup);
+  }
+}
+
+TEST_F(SimulateTest, AStepOfSeveralGroupsTakesAsLongAsTheSlowest) {
+  settings_.options.dp = 3;
+  Add(0, 4, 1);
+  Add(0, 10, 1);
+  const TraceResult out = Run();
+  EXPECT_DOUBLE_EQ(out.requests[0].token_s[0], 2);
+  EXPECT_DOUBLE_EQ(out.requests[1].token_s[0], 2);
+  EXPECT_EQ(out.counts.steps, 1);
+  EXPECT_EQ(out.counts.pages_total, 300);
+  // 1.4 s of 2 in one group, none in the third.
+  EXPECT_DOUBLE_EQ(out.Metrics()["idle_share"].get<double>(), (0.6 + 2) / 6);
+}
+
+TEST_F(SimulateTest, GroupsHaveCachesOfTheirOwn) {
+  settings_.options.dp = 2;
+  Add(0, 40, 1);
+  Add(100, 40, 1);
+  trace_[1].tokens = trace_[0].tokens;
+  EXPECT_EQ(Run().counts.prefix_hit_tokens, 32);
+  for (const char* policy : {"tokens", "round-robin"}) {
+    settings_.options.dp_policy = policy;
+    EXPECT_EQ(Run().counts.prefix_hit_tokens, 0) << policy;
+  }
+}
+
+// As rank 0 does, which hears of a step when it has ended.
+TEST_F(SimulateTest, ARequestThatComesDuringAStepIsAssignedBeforeItsReport) {
+  settings_.options.dp = 2;
+  Add(0, 10, 1);  // load 12 until 2 s
+  Add(0, 4, 5);   // load 9
+  Add(1, 10, 1);
+  // It computes 9 tokens in a step with the second request, then one.
+  EXPECT_DOUBLE_EQ(Run().requests[2].token_s[0], 2 + 2 + 1.2);
+  trace_[2].arrival_s = 2.5;  // the first has ended
+  EXPECT_DOUBLE_EQ(Run().requests[2].token_s[0], 2 + 1.1 + 2);
+}
+
+TEST_F(SimulateTest, EveryGroupHasAQueueOfItsOwn) {
+  settings_.options.dp = 2;
+  settings_.options.max_queued_requests = 2;
+  for (int i = 0; i < 5; ++i) Add(0, 4, 1);
+  EXPECT_EQ(Run().Metrics()["refused"], 1);
+}
+
+TEST_F(SimulateTest, TheSameTraceGivesTheSameMetrics) {
+  settings_.options.dp = 4;
+  settings_.pages = 40;
+  const TraceShape shape = {.requests = 80, .rate = 2, .shared_prefix = 48, .prefix_groups = 5};
+  trace_ = *MakeTrace(shape, {.vocab = 100, .max_tokens = 600});
+  std::set<std::string> all;
+  for (const char* policy : {"balanced", "tokens", "round-robin"}) {
+    settings_.options.dp_policy = policy;
+    for (int run = 0; run < 2; ++run) {
+      JsonOut metrics = Run().Metrics();
+      metrics.erase("real_s");
+      all.insert(Dump(metrics));
+    }
+  }
+  EXPECT_EQ(all.size(), 3u);
 }
 
 }  // namespace
