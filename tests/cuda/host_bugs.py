@@ -60,7 +60,7 @@ BUGS = [
      "out.available_bytes = gpu_->FreeBytes();", "out.available_bytes = AvailableMemory();"),
     ("the cache takes what steps need", MEMORY, "*TheCacheTakes*", "src/engine/core/compute_device.cc",
      "out.step_bytes = DeviceStepBytes(config, options);", ""),
-    ("one path is measured", MEMORY, "*StepsTakeNoMemory*", "src/engine/step/runner.cc",
+    ("one path is measured", MEMORY, "*EveryPath*", "src/engine/step/runner.cc",
      "for (const MlaPath path : paths) {\n      FillSmallest", "for (const MlaPath path : paths.first(1)) {\n      FillSmallest"),
     ("a workspace grows while steps run", MEMORY, "*AWorkspace*", "src/tensor/workspace.cc", "is_fixed_ = !device_->is_host();", ""),
     ("no slab, so no piece", MEMORY, "*SmallPieces*", "src/tensor/cuda/pool.cc", " && !AddSlab(bytes)", ""),

@@ -1,4 +1,5 @@
 // The memory of a GPU, over the emulated driver: what steps take, and the errors of a GPU that has too little.
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -107,6 +108,21 @@ TEST_F(CudaMemoryTest, StepsTakeNoMemory) {
     EXPECT_EQ(counted.Of(&emulator::Counts::pinned_bytes), 0) << golden;
     EXPECT_GT(counted.Of(&emulator::Counts::launches), 0) << golden;
   }
+}
+
+// Which path a prompt takes is known when it comes.
+TEST_F(CudaMemoryTest, AnEngineHasTheMemoryOfEveryPath) {
+  const auto step_bytes = [](const std::string& attention) {
+    EngineOptions options = SmallEngine();
+    options.cache_bytes = 8 << 20;
+    options.max_tokens = 2048;
+    options.attention = attention;
+    const GoldenEngine engine("v3_mtp2", options);
+    return EmulatedCounts().bytes_in_use - engine.weight_bytes;
+  };
+  const int64_t absorbed = step_bytes("absorbed"), latent = step_bytes("latent");
+  EXPECT_GT(latent, absorbed);
+  EXPECT_EQ(step_bytes("auto"), latent);
 }
 
 // The place of an error of memory: what it names.

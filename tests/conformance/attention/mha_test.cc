@@ -68,7 +68,7 @@ void ExpectSameBitsHoweverCut(const Row& row, MhaCase& c, const MhaShape& s) {
   whole.o = o;
   whole.lse = lse;
   RunRow(row, whole);
-  for (const int threads : {1, 2, 3}) {
+  for (const int threads : ThreadCounts(row)) {
     c.PoisonOutputs();
     RunRow(row, c.Params(), threads);
     ASSERT_TRUE(SameBits(c.o, o)) << threads << " threads";

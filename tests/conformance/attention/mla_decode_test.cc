@@ -113,12 +113,12 @@ void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& 
   whole.o_latent = o;
   whole.lse = lse;
   RunRow(row, whole);
-  for (const int threads : {1, 2, 3}) {
+  for (const int threads : ThreadCounts(row)) {
     c.PoisonOutputs();
     RunRow(row, c.Params(), threads);
     ExpectSame(c, o, lse, fmt::format("{} threads", threads));
   }
-  for (const Uarch uarch : kAllUarchs) {
+  for (const Uarch uarch : UarchsOf(row)) {
     c.PoisonOutputs();
     RunRowAs(uarch, row, c.Params(), 2);
     ExpectSame(c, o, lse, std::string(Name(uarch)));

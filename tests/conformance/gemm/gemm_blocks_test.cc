@@ -223,7 +223,7 @@ TEST(LinearBlocksConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
     }
     ForEachFastRow<GemmOp>(GemmOp::ShapeOf({parts}), [&](const Kernel<GemmOp>& row) {
       for (const GemmProblem& p : parts) RunPart(row, p);
-      for (const int threads : {1, 2, 3}) {
+      for (const int threads : ThreadCounts(row)) {
         std::vector<GemmProblem> group = parts;
         for (size_t i = 0; i < group.size(); ++i) {
           group[i].y = together[i];

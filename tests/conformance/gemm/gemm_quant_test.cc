@@ -165,7 +165,7 @@ TEST(LinearQuantConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
       ForEachRow<GemmOp>([&](const Kernel<GemmOp>& row) {
         if (!SupportsAll(row, parts)) return;
         for (GemmProblem& p : parts) RunPart(row, p);
-        for (const int threads : {1, 2, 3}) {
+        for (const int threads : ThreadCounts(row)) {
           std::vector<GemmProblem> group = parts;
           for (size_t i = 0; i < group.size(); ++i) {
             group[i].y = together[i];
@@ -232,11 +232,11 @@ TEST(LinearTQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
           }));
           ASSERT_TRUE(y.PaddingIsPoison());
           const std::vector<std::byte> first = y.Bytes();
-          for (const int threads : {1, 2, 3}) {
+          for (const int threads : ThreadCounts(row)) {
             y.Poison();
             RunRow<GemmTOp>(row, p, threads);
             ASSERT_EQ(y.Bytes(), first);
-            for (const Uarch uarch : kAllUarchs) {
+            for (const Uarch uarch : UarchsOf(row)) {
               y.Poison();
               RunRowAs<GemmTOp>(uarch, row, p, threads);  // one product at a time, or several
               ASSERT_EQ(y.Bytes(), first) << Name(uarch);
@@ -307,7 +307,7 @@ void ExpectQuantizedAsByReference(int64_t rows, int64_t k, int64_t group, float 
   const Tensor want_scale(DType::kF32, {rows, groups});
   RunRef<QuantizeRowsOp>({x, want, want_scale, group});
   ForEachRow<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& row) {
-    for (const int threads : {1, 2, 3}) {
+    for (const int threads : ThreadCounts(row)) {
       codes.Poison();
       scale.Poison();
       RunRow<QuantizeRowsOp>(row, {x, codes, scale, group}, threads);

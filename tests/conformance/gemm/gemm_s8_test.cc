@@ -54,12 +54,12 @@ void ExpectBitsOfSingleRows(const BytesShape& s, DType w_type, const QuantBlocks
   ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
     Tensor single(DType::kF32, {1, s.m, s.n});
     for (int64_t m = 0; m < s.m; ++m) RunPart(row, rows_of(single, m, m + 1));
-    for (const int threads : {1, 2, 3}) {
+    for (const int threads : ThreadCounts(row)) {
       y.Poison();
       RunPart(row, p, threads);
       ASSERT_TRUE(SameBits(y, single)) << threads << " threads";
     }
-    for (const Uarch uarch : kAllUarchs) {
+    for (const Uarch uarch : UarchsOf(row)) {
       y.Poison();
       RunPartAs(uarch, row, p, 2);
       ASSERT_TRUE(SameBits(y, single)) << Name(uarch);
@@ -69,7 +69,7 @@ void ExpectBitsOfSingleRows(const BytesShape& s, DType w_type, const QuantBlocks
       y.Poison();
       RunPart(row, rows_of(y, 0, m));
       ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m))) << m << " rows";
-      for (const Uarch uarch : kAllUarchs) {
+      for (const Uarch uarch : UarchsOf(row)) {
         y.Poison();
         RunPartAs(uarch, row, rows_of(y, 0, m), 2);
         ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
@@ -136,7 +136,7 @@ TEST(LinearBytesConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
         part.y = alone.back();
         RunPart(row, part);
       }
-      for (const int threads : {1, 2, 3}) {
+      for (const int threads : ThreadCounts(row)) {
         for (const auto& c : cases) c->y.Poison();
         RunRow<GemmOp>(row, {parts}, threads);
         for (size_t i = 0; i < cases.size(); ++i) {

@@ -47,13 +47,13 @@ void RunAs(Uarch uarch, const Kernel<GemmTOp>& row, const GemmTOp::Params& p) {
 template <class Op, class Params>
 void ExpectSameBitsHoweverCut(const Kernel<Op>& row, const Params& p, Guarded& y,
                               const TensorView& want) {
-  for (const int threads : {1, 1, 2, 3}) {
+  for (const int threads : ThreadCounts(row)) {
     y.Poison();
     RunOn(row, p, threads);
     ASSERT_TRUE(SameBits(y, want)) << threads << " threads";
     ASSERT_TRUE(y.PaddingIsPoison());
   }
-  for (const Uarch uarch : kAllUarchs) {
+  for (const Uarch uarch : UarchsOf(row)) {
     y.Poison();
     RunAs(uarch, row, p);
     ASSERT_TRUE(SameBits(y, want)) << Name(uarch);
@@ -182,12 +182,12 @@ void ExpectBitsOfSingleRows(const LargeShape& s, DType x_type, DType w_type, std
   ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
     Tensor single(DType::kF32, {1, s.m, s.n});
     for (int64_t m = 0; m < s.m; ++m) RunOn(row, rows_of(single, m, m + 1));
-    for (const int threads : {1, 2, 3}) {
+    for (const int threads : ThreadCounts(row)) {
       y.Poison();
       RunOn(row, p, threads);
       ASSERT_TRUE(SameBits(y, single)) << threads << " threads";
     }
-    for (const Uarch uarch : kAllUarchs) {
+    for (const Uarch uarch : UarchsOf(row)) {
       y.Poison();
       RunAs(uarch, row, p);
       ASSERT_TRUE(SameBits(y, single)) << Name(uarch);
@@ -197,7 +197,7 @@ void ExpectBitsOfSingleRows(const LargeShape& s, DType x_type, DType w_type, std
       y.Poison();
       RunOn(row, rows_of(y, 0, m));
       ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m))) << m << " rows";
-      for (const Uarch uarch : kAllUarchs) {
+      for (const Uarch uarch : UarchsOf(row)) {
         y.Poison();
         RunAs(uarch, row, rows_of(y, 0, m));
         ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))

@@ -43,7 +43,7 @@ void ExpectBytesOfSeparateOps(const typename Op::Params& p, std::vector<Guarded*
   ForEachRowFor<Op>(Op::ShapeOf(p), [&](const Kernel<Op>& row) {
     separate(row.isa);
     const auto want = written.Bytes();
-    for (const int threads : {1, 2, 3}) {
+    for (const int threads : ThreadCounts(row)) {
       written.Restore();
       RunRow(row, p, threads);
       ASSERT_EQ(want, written.Bytes());

@@ -55,7 +55,7 @@ void ExpectBytesOfReference(const typename Op::Params& p, std::vector<Guarded*> 
   RunRef<Op>(p);
   for (const Guarded* t : written) want.push_back(t->Bytes());
   ForEachFastRow<Op>(Op::ShapeOf(p), [&](const Kernel<Op>& row) {
-    for (const int threads : {1, 2, 3}) {
+    for (const int threads : ThreadCounts(row)) {
       for (size_t i = 0; i < written.size(); ++i)
         std::copy(before[i].begin(), before[i].end(), written[i]->view().data);
       RunRow(row, p, threads);

@@ -28,7 +28,7 @@ TEST(RmsNormConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
             return RmsNormBound(d) * std::abs(static_cast<double>(GetValue(want, i, j))) + kTiny;
           }));
           const std::vector<std::byte> bytes = y.Bytes();
-          for (const int threads : {1, 2, 3}) {
+          for (const int threads : ThreadCounts(row)) {
             y.Poison();
             RunRow(row, p, threads);
             ASSERT_EQ(bytes, y.Bytes());

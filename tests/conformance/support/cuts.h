@@ -37,13 +37,13 @@ inline GemmProblem OutputsOf(GemmProblem p, int64_t begin, int64_t end) {
 // The bits must be the bits of `want` each time, and nothing may be written between rows of y.
 inline void ExpectSameBitsHoweverCut(const Kernel<GemmOp>& row, const GemmProblem& p, Guarded& y,
                                      const TensorView& want) {
-  for (const int threads : {1, 1, 2, 3}) {
+  for (const int threads : ThreadCounts(row)) {
     y.Poison();
     RunPart(row, p, threads);
     ASSERT_TRUE(SameBits(y, want)) << threads << " threads";
     ASSERT_TRUE(y.PaddingIsPoison());
   }
-  for (const Uarch uarch : kAllUarchs) {
+  for (const Uarch uarch : UarchsOf(row)) {
     y.Poison();
     RunPartAs(uarch, row, p, 2);
     ASSERT_TRUE(SameBits(y, want)) << Name(uarch);

@@ -35,6 +35,10 @@ const Machine* TestGpu() {
   return std::getenv("LATTE_CUDA_DRIVER") == nullptr ? nullptr : &TheGpu().machine;
 }
 
+bool GpuIsEmulated() {
+  return TestGpu() != nullptr && TheGpu().device->info().name == "emulated GPU";
+}
+
 PlacedSequences::PlacedSequences(std::span<const SequenceChunk> given)
     : sequences(given.begin(), given.end()) {
   for (const SequenceChunk& s : given) {

@@ -15,6 +15,9 @@ namespace latte {
 // The GPU of this process; null without LATTE_CUDA_DRIVER.
 const Machine* TestGpu();
 
+// Whether that GPU is the emulator, which computes about a million products a second.
+bool GpuIsEmulated();
+
 // Operands of the host, copied to the GPU, each stretch of memory once.
 class GpuOperands {
  public:

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tests/conformance/support/gpu.h"
 #include "tests/conformance/support/guarded.h"
 #include "tests/conformance/support/rows.h"
 #include "tests/support/sanitizers.h"
@@ -113,9 +114,10 @@ inline ::testing::AssertionResult RowWithin(std::span<const float> got, std::spa
   return ::testing::AssertionSuccess();
 }
 
-// Sanitizers make cases up to ten times slower: then only one case, sequence or run in this many is
-// used.
+// Sanitizers make cases up to ten times slower, and an emulated GPU more than that: then only one case, sequence
+// or run in this many is used.
 inline size_t GridShare() {
+  if (GpuIsEmulated()) return 16;
   return testing_support::kUnderTsan ? 8 : testing_support::kUnderAsan ? 4 : 1;
 }
 

@@ -113,6 +113,18 @@ inline void RunPartPeerAs(Uarch uarch, const Kernel<GemmOp>& row, const GemmProb
 }
 inline void RunRefPart(const GemmProblem& part) { RunPart(Kernels<GemmOp>().front(), part, 2); }
 
+// The numbers of threads that a kernel is run with, and the micro-architectures that it is run as. Neither means
+// anything to a GPU.
+template <class Op>
+std::span<const int> ThreadCounts(const Kernel<Op>& row) {
+  static constexpr int kCounts[] = {1, 2, 3};
+  return std::span(kCounts).first(row.isa.family == IsaFamily::kCuda ? 1 : 3);
+}
+template <class Op>
+std::span<const Uarch> UarchsOf(const Kernel<Op>& row) {
+  return std::span(kAllUarchs).first(row.isa.family == IsaFamily::kCuda ? 0 : kAllUarchs.size());
+}
+
 // The reference kernel of an op.
 template <class Op>
 void RunRef(const typename Op::Params& params) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/tensor/cache_format.h"
+#include "tests/conformance/support/gpu.h"
 #include "tests/support/sanitizers.h"
 
 namespace latte {
@@ -15,10 +16,10 @@ struct LinearShape {
 };
 
 // Whether to combine entry i of one list of cases with entry j of another. ThreadSanitizer makes
-// cases about ten times slower: there only one pair in `share` runs. Every entry still takes part
-// if neither list is shorter than `share`.
+// cases about ten times slower, and an emulated GPU more than that: there only one pair in `share` runs. Every
+// entry still takes part if neither list is shorter than `share`.
 inline bool IsRun(size_t i, size_t j, size_t share) {
-  return !testing_support::kUnderTsan || (i + j) % share == 0;
+  return !(testing_support::kUnderTsan || GpuIsEmulated()) || (i + j) % share == 0;
 }
 
 // Every M with every K; N and B alternate. For gemm_t the roles of N and K are exchanged.
