@@ -97,6 +97,7 @@ Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
     if (options.threads == 0) options.threads = threads;
     return RankGroup::Create(std::move(world), {.groups = options.dp,
                                                 .whole_experts = options.ep > 1,
+                                                .cache_ranks = options.dcp,
                                                 .on_this_machine = LocalRanks(options.tp)});
   } catch (const RankLost& lost) {
     return Fail(Code::kUnavailable, lost.what());

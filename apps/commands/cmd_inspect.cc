@@ -8,6 +8,7 @@
 #include "apps/flags/pages/options_page.h"
 #include "apps/terminal/progress.h"
 #include "src/base/json_out.h"
+#include "src/base/limits/memory.h"
 #include "src/checkpoint/check_weights.h"
 #include "src/checkpoint/model_path.h"
 #include "src/jobs/inspect.h"
@@ -70,6 +71,14 @@ std::string RenderPath(const JsonOut& table) {
                        row["path"] == table["chosen"] ? "*" : " ", row["path"].get<std::string>(),
                        row["gflop_per_layer"].get<double>(), row["mb_per_layer"].get<double>(),
                        row["ms_per_layer"].get<double>(), row["ms"].get<double>());
+  out += "  cache of these tokens:";
+  for (const JsonOut& row : table["cache"]) {
+    const auto ranks = row["dcp"].get<int64_t>();
+    out +=
+        fmt::format("{} {}{}", ranks == 1 ? "" : ";", MemoryText(row["cache_bytes"].get<int64_t>()),
+                    ranks == 1 ? "" : fmt::format(" per rank with --dcp {}", ranks));
+  }
+  out += '\n';
   return out;
 }
 

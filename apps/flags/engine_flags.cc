@@ -125,8 +125,8 @@ void Introduce(const Engine& engine, const ModelConfig& config) {
       fmt::format("cache: {} pages of {} tokens, {} tokens, {} bytes; longest sequence {} "
                   "tokens\nprefill workspace: {} tokens, {} bytes\n",
                   stats.pages_total, stats.page_tokens, stats.pages_total * stats.page_tokens,
-                  stats.pages_total * stats.page_bytes, options.max_tokens, ExpandedTokens(options),
-                  PrefillWorkspaceBytes(config, options)));
+                  stats.pages_total / options.dcp * stats.page_bytes, options.max_tokens,
+                  ExpandedTokens(options), PrefillWorkspaceBytes(config, options)));
 }
 
 }  // namespace latte

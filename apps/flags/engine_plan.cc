@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/math.h"
 #include "src/engine/core/compute_device.h"
 
 namespace latte {
@@ -38,9 +39,13 @@ Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& fi
       .model_tokens = files.config.max_position,
       .asked_tokens = options.max_tokens,
       .wanted_workspace_bytes = room.step_bytes + PrefillWorkspaceBytes(files.config, wanted),
+      .wanted_cache_bytes =
+          settings.owners().PagesOf(0, CeilDiv(wanted.max_tokens, resolved.page_tokens)) *
+          settings.cache_spec.bytes_per_page(),
       .max_sequences = resolved.max_sequences,
       .cache_dtype = resolved.cache_dtype.empty() ? resolved.dtype : resolved.cache_dtype,
       .processes = room.processes,
+      .cache_ranks = resolved.dcp,
       .gpu = room.gpu};
 }
 

@@ -42,7 +42,9 @@ struct EngineOptions {
   int64_t tp = 1;                               // processes that share the weights; docs/ranks.md
   int64_t ep = 1;                               // of them, each has whole experts: 1 or tp
   // Groups of these processes that have requests, a cache and a scheduler of their own; docs/ranks.md.
-  int64_t dp = 1;                        // a divisor of tp, or tp = 1: then as many processes
+  int64_t dp = 1;  // a divisor of tp, or tp = 1: then as many processes
+  // Ranks of a group that divide the latent cache; docs/ranks.md. A divisor of the ranks of a group.
+  int64_t dcp = 1;
   std::string dp_policy = "balanced";    // or "tokens", "round-robin": which group gets a request
   std::string expert_exchange = "auto";  // gather, padded or all-to-all: how tokens reach experts
 
@@ -215,6 +217,13 @@ void EngineOptions::VisitFields(Visit&& visit) {
             .range = {1, 1024},
             .expected = "a divisor of --tp"},
       [](auto& o) -> auto& { return o.dp; });
+  visit(
+      Field{.name = "dcp",
+            .help = "processes of a group that divide the latent cache: room for longer contexts; "
+                    "divides the processes of a group",
+            .range = {1, 1024},
+            .expected = "a divisor of --tp"},
+      [](auto& o) -> auto& { return o.dcp; }, OnlyInCpp());
   visit(
       Field{.name = "dp_policy",
             .help = "which group gets a request: balanced: the one that leaves the largest load "

@@ -12,11 +12,36 @@
 namespace latte {
 
 CacheManager::CacheManager(const CacheManagerOptions& options)
-    : options_(options), pool_(options.pages), tree_(options.pages, options.page_tokens) {}
+    : options_(options),
+      owners_{options.owners, options.page_tokens},
+      pool_(options.pages, options.owners),
+      tree_(options.pages, options.page_tokens, ~uint64_t{0}, options.owners) {
+  LATTE_CHECK(options.pages % options.owners == 0, "{} pages of {} owners", options.pages,
+              options.owners);
+}
 
 int64_t CacheManager::cached_pages() const { return tree_.unused_pages(); }
 
 int64_t CacheManager::available_pages() const { return free_pages() + tree_.evictable_pages(); }
+
+int64_t CacheManager::available_pages(int64_t owner) const {
+  return pool_.free_pages(owner) + tree_.evictable_pages(owner);
+}
+
+int64_t CacheManager::NeedOf(int64_t owner, int64_t held, int64_t count) const {
+  return owners_.PagesOf(owner, held + count) - owners_.PagesOf(owner, held);
+}
+
+bool CacheManager::CanReserve(int64_t held, int64_t count, int64_t others) const {
+  for (int64_t owner = 0; owner < owners_.count; ++owner)
+    if (NeedOf(owner, held, std::max<int64_t>(count, 0)) + others > available_pages(owner))
+      return false;
+  return true;
+}
+
+bool CacheManager::Holds(int64_t tokens) const {
+  return CeilDiv(tokens, options_.page_tokens) <= owners_.MostPages(total_pages() / owners_.count);
+}
 
 // One token is left to compute: its logits are what the caller is after.
 int64_t CacheManager::MostPages(std::span<const int32_t> tokens) const {
@@ -35,9 +60,11 @@ int64_t CacheManager::MatchedPages(std::string_view salt, std::span<const int32_
 }
 
 Status CacheManager::Reserve(std::vector<int32_t>& pages, int64_t total_tokens) {
-  const int64_t count = CeilDiv(total_tokens, options_.page_tokens) - std::ssize(pages);
-  LATTE_RETURN_IF_ERROR(MakeRoom(count));
-  for (int64_t i = 0; i < count; ++i) pages.push_back(*pool_.Allocate());
+  const int64_t held = std::ssize(pages);
+  const int64_t count = std::max<int64_t>(CeilDiv(total_tokens, options_.page_tokens) - held, 0);
+  LATTE_RETURN_IF_ERROR(MakeRoom([&](int64_t owner) { return NeedOf(owner, held, count); }));
+  for (int64_t i = held; i < held + count; ++i)
+    pages.push_back(*pool_.Allocate(owners_.OwnerAt(i)));
   return {};
 }
 
@@ -53,20 +80,26 @@ Status CacheManager::MakeOwn(std::vector<int32_t>& pages, int64_t position) {
 }
 
 Status CacheManager::CopyPage(int32_t& page) {
-  LATTE_RETURN_IF_ERROR(MakeRoom(1));
-  const int32_t copy = *pool_.Allocate();
+  const int64_t owner = owners_.OwnerOf(page);
+  LATTE_RETURN_IF_ERROR(MakeRoom([&](int64_t other) { return other == owner ? 1 : 0; }));
+  const int32_t copy = *pool_.Allocate(owner);
   ops_.push_back({.kind = PageOp::Kind::kCopy, .from = page, .to = copy, .prefix = {}});
   Release(std::exchange(page, copy));
   return {};
 }
 
-Status CacheManager::MakeRoom(int64_t count) {
-  if (count > available_pages())
-    return Exhausted(fmt::format(
-        "the cache has room for {} more pages of {} tokens, {} are needed, {} are in use; make it "
-        "larger or run fewer tokens at once",
-        available_pages(), options_.page_tokens, count, used_pages()));
-  Evict(count - free_pages());
+template <class Needs>
+Status CacheManager::MakeRoom(const Needs& needs) {
+  for (int64_t owner = 0; owner < owners_.count; ++owner)
+    if (needs(owner) > available_pages(owner))
+      return Exhausted(fmt::format(
+          "the cache{} has room for {} more pages of {} tokens, {} are needed, {} are in use; make "
+          "it larger or run fewer tokens at once",
+          owners_.count == 1 ? "" : fmt::format(" of part {}", owner), available_pages(owner),
+          options_.page_tokens, needs(owner), used_pages()));
+  // Leaves of the tree leave it first, whatever their owner.
+  for (int64_t owner = 0; owner < owners_.count; ++owner)
+    while (needs(owner) > pool_.free_pages(owner)) Evict(1);
   return {};
 }
 

@@ -11,6 +11,7 @@
 
 #include "latte/status.h"
 
+#include "src/cache/page_owners.h"
 #include "src/cache/page_pool.h"
 #include "src/cache/page_prefix.h"
 #include "src/cache/radix_tree.h"
@@ -31,6 +32,7 @@ struct CacheManagerOptions {
   int64_t page_tokens = 64;
   bool prefix_cache = true;
   bool save_evicted = false;  // pages that leave the tree are saved first
+  int64_t owners = 1;         // ranks that divide the pages (page_owners.h); divides `pages`
 };
 
 // Engine-thread only.
@@ -46,12 +48,16 @@ class CacheManager {
   // The number of pages that Match would find. Changes nothing.
   int64_t MatchedPages(std::string_view salt, std::span<const int32_t> tokens) const;
 
-  // Appends pages until `pages` has room for `total_tokens`. Evicts unused prefixes, least recently
-  // used first. Errors: kExhausted, and then nothing has changed.
+  // Appends pages until `pages` has room for `total_tokens`, each of the owner of its place. Evicts unused
+  // prefixes, least recently used first. Errors: kExhausted, and then nothing has changed.
   [[nodiscard]] Status Reserve(std::vector<int32_t>& pages, int64_t total_tokens);
 
-  // Whether Reserve of `count` more pages would succeed.
-  bool CanReserve(int64_t count) const { return count <= available_pages(); }
+  // Whether Reserve of `count` more pages for a sequence with `held` pages would succeed, and leave
+  // `others` available pages of every owner.
+  bool CanReserve(int64_t held, int64_t count, int64_t others = 0) const;
+
+  // Whether a sequence of so many tokens fits, if it is alone.
+  bool Holds(int64_t tokens) const;
 
   // Call before rows at `position` are written: if the page has other users, replaces it by a copy
   // (copy-on-write). Errors: as Reserve.
@@ -108,10 +114,16 @@ class CacheManager {
   int64_t MostPages(std::span<const int32_t> tokens) const;
   // Replaces a page by a copy. Errors: as Reserve.
   Status CopyPage(int32_t& page);
-  // Evicts until `count` pages are free. Errors: kExhausted, and then nothing was evicted.
-  Status MakeRoom(int64_t count);
+  int64_t available_pages(int64_t owner) const;
+  // Evicts until the pages that an owner needs are free, for all owners. needs(owner). Errors: kExhausted,
+  // and then nothing was evicted.
+  template <class Needs>
+  Status MakeRoom(const Needs& needs);
+  // Of pages that follow the first `held` of a sequence.
+  int64_t NeedOf(int64_t owner, int64_t held, int64_t count) const;
 
   CacheManagerOptions options_;
+  PageOwners owners_;
   PagePool pool_;
   RadixTree tree_;
   std::vector<int32_t> new_pages_;  // TakeNewPages

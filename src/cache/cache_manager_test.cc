@@ -67,7 +67,7 @@ TEST(CacheManager, ReserveEvictsTheLeastRecentlyUsedAndNeverWhatIsInUse) {
   EXPECT_EQ(manager.MatchedPages("", Tokens{3, 4, 9}), 0);
   EXPECT_EQ(manager.MatchedPages("", Tokens{1, 2, 9}), 1);
   Pages used = manager.Match("", Tokens{1, 2, 9});
-  EXPECT_FALSE(manager.CanReserve(1));
+  EXPECT_FALSE(manager.CanReserve(0, 1));
   const Status full = manager.Reserve(pages, 8);
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().code, Code::kExhausted);
@@ -173,6 +173,93 @@ TEST(CacheManager, EvictAllLeavesWhatIsInUse) {
   EXPECT_EQ(manager.cached_pages(), 0);
   EXPECT_EQ(manager.used_pages(), 1);
   EXPECT_EQ(manager.free_pages(), 5);
+}
+
+// Four pages per split, so the owner changes every four pages.
+CacheManager Divided(int64_t pages_of_each, int64_t owners) {
+  return CacheManager({.pages = pages_of_each * owners, .page_tokens = 256, .owners = owners});
+}
+
+Tokens Text(int64_t count, int32_t first) {
+  Tokens out(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) out[static_cast<size_t>(i)] = first + static_cast<int32_t>(i);
+  return out;
+}
+
+TEST(PageOwners, SplitsGoRoundTheOwners) {
+  const PageOwners owners{3, 256};
+  std::vector<int64_t> got;
+  for (int64_t i = 0; i < 16; ++i) got.push_back(owners.OwnerAt(i));
+  EXPECT_EQ(got, (std::vector<int64_t>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0, 0}));
+  for (int64_t pages = 0; pages < 40; ++pages)
+    for (int64_t owner = 0; owner < 3; ++owner) {
+      int64_t count = 0;
+      for (int64_t i = 0; i < pages; ++i) count += owners.OwnerAt(i) == owner ? 1 : 0;
+      EXPECT_EQ(owners.PagesOf(owner, pages), count) << pages << " pages, owner " << owner;
+    }
+  for (int64_t each = 0; each < 20; ++each) {
+    const int64_t most = owners.MostPages(each);
+    EXPECT_EQ(owners.PagesOf(0, most), each);
+    EXPECT_GT(owners.PagesOf(0, most + 1), each);
+  }
+}
+
+TEST(CacheManager, PagesAreOfTheOwnerOfTheirPlace) {
+  CacheManager manager = Divided(10, 2);
+  const PageOwners owners{2, 256};
+  Pages pages;
+  ASSERT_TRUE(manager.Reserve(pages, 256));
+  ASSERT_TRUE(manager.Reserve(pages, 11 * 256));
+  ASSERT_EQ(pages.size(), 11U);
+  for (int64_t i = 0; i < 11; ++i)
+    EXPECT_EQ(owners.OwnerOf(pages[static_cast<size_t>(i)]), owners.OwnerAt(i));
+  // A copy lies with its original.
+  Pages fork = pages;
+  manager.Share(fork);
+  for (const int64_t page : {1, 5, 10}) {
+    ASSERT_TRUE(manager.MakeWritable(fork, page * 256));
+    const auto at = static_cast<size_t>(page);
+    EXPECT_NE(fork[at], pages[at]);
+    EXPECT_EQ(owners.OwnerOf(fork[at]), owners.OwnerAt(page));
+  }
+}
+
+TEST(CacheManager, WhatOneOwnerLacksIsNotTakenFromOthers) {
+  CacheManager manager = Divided(4, 2);
+  EXPECT_TRUE(manager.Holds(8 * 256));
+  EXPECT_FALSE(manager.Holds(8 * 256 + 1));
+  Pages first, second;
+  ASSERT_TRUE(manager.Reserve(first, 3 * 256));  // of owner 0
+  EXPECT_TRUE(manager.CanReserve(0, 1));
+  EXPECT_FALSE(manager.CanReserve(0, 1, 1));
+  EXPECT_FALSE(manager.CanReserve(0, 2));
+  EXPECT_TRUE(manager.CanReserve(4, 4));
+  EXPECT_FALSE(manager.Reserve(second, 2 * 256));
+  EXPECT_TRUE(second.empty());
+  EXPECT_EQ(manager.free_pages(), 5);
+  EXPECT_TRUE(manager.Reserve(second, 256));
+  manager.Share(first);
+  EXPECT_FALSE(manager.MakeWritable(first, 0));
+}
+
+TEST(CacheManager, PrefixesLeaveUntilTheOwnerHasAPage) {
+  CacheManager manager = Divided(4, 2);
+  // Two prompts of one split, which is owner 0's: the older, then one with a second page of owner 1.
+  const Tokens old = Text(2 * 256, 0);
+  Pages pages;
+  ASSERT_TRUE(manager.Reserve(pages, std::ssize(old)));
+  manager.Insert("", old, pages);
+  manager.Release(pages);
+  Pages running;
+  ASSERT_TRUE(manager.Reserve(running, 2 * 256));
+  EXPECT_TRUE(manager.CanReserve(0, 2));
+  Pages more;
+  ASSERT_TRUE(manager.Reserve(more, 256));
+  EXPECT_EQ(manager.MatchedPages("", Text(3 * 256, 0)), 1);  // the last page went first
+  ASSERT_TRUE(manager.Reserve(more, 2 * 256));
+  EXPECT_EQ(manager.MatchedPages("", Text(3 * 256, 0)), 0);
+  EXPECT_FALSE(manager.CanReserve(2, 1));
+  EXPECT_TRUE(manager.CanReserve(4, 4));  // owner 1 has all of its pages
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Reference counts and the free list of pages. A page id indexes every stream and layer of the
-// cache at once.
+// Reference counts and the free pages of each owner (page_owners.h). A page id indexes every stream and
+// layer of the cache at once.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,21 @@
 
 namespace latte {
 
-// A fixed set of pages with reference counts. Engine-thread only.
+// A fixed set of pages with reference counts: page id belongs to owner id mod `owners`. Engine-thread only.
 class PagePool {
  public:
-  explicit PagePool(int64_t pages) : refs_(static_cast<size_t>(pages), 0) {
-    for (int64_t id = pages - 1; id >= 0; --id) free_.push_back(static_cast<int32_t>(id));
+  explicit PagePool(int64_t pages, int64_t owners = 1)
+      : free_(static_cast<size_t>(owners)), refs_(static_cast<size_t>(pages), 0) {
+    for (int64_t id = pages - 1; id >= 0; --id) FreeOf(id).push_back(static_cast<int32_t>(id));
   }
 
-  // A page with one reference. Errors: kExhausted.
-  [[nodiscard]] Result<int32_t> Allocate() {
-    if (free_.empty())
+  // A page of an owner with one reference. Errors: kExhausted.
+  [[nodiscard]] Result<int32_t> Allocate(int64_t owner = 0) {
+    std::vector<int32_t>& free = FreeOf(owner);
+    if (free.empty())
       return Exhausted("the cache has no free page; make it larger or run fewer tokens at once");
-    const int32_t id = free_.back();
-    free_.pop_back();
+    const int32_t id = free.back();
+    free.pop_back();
     refs_[static_cast<size_t>(id)] = 1;
     return id;
   }
@@ -33,17 +35,24 @@ class PagePool {
   }
   void Release(int32_t id) {
     LATTE_CHECK(refs_[static_cast<size_t>(id)] > 0, "page {} is free", id);
-    if (--refs_[static_cast<size_t>(id)] == 0) free_.push_back(id);
+    if (--refs_[static_cast<size_t>(id)] == 0) FreeOf(id).push_back(id);
   }
 
   int32_t Refs(int32_t id) const { return refs_[static_cast<size_t>(id)]; }
 
-  int64_t free_pages() const { return static_cast<int64_t>(free_.size()); }
+  int64_t free_pages(int64_t owner) const { return std::ssize(free_[static_cast<size_t>(owner)]); }
+  int64_t free_pages() const {
+    int64_t pages = 0;
+    for (const std::vector<int32_t>& free : free_) pages += std::ssize(free);
+    return pages;
+  }
   int64_t total_pages() const { return static_cast<int64_t>(refs_.size()); }
 
  private:
-  std::vector<int32_t>
-      free_;  // last in, first out: the page used last is the likeliest to be in a CPU cache
+  std::vector<int32_t>& FreeOf(int64_t id) { return free_[static_cast<size_t>(id) % free_.size()]; }
+
+  // By owner. Last in, first out: the page used last is the likeliest to be in a CPU cache.
+  std::vector<std::vector<int32_t>> free_;
   std::vector<int32_t> refs_;
 };
 

@@ -7,8 +7,11 @@
 #include "src/base/check.h"
 
 namespace latte {
-RadixTree::RadixTree(int64_t pages, int64_t page_tokens, uint64_t hash_mask)
-    : page_tokens_(page_tokens), hash_mask_(hash_mask), nodes_(static_cast<size_t>(pages)) {}
+RadixTree::RadixTree(int64_t pages, int64_t page_tokens, uint64_t hash_mask, int64_t owners)
+    : page_tokens_(page_tokens),
+      hash_mask_(hash_mask),
+      nodes_(static_cast<size_t>(pages)),
+      evictable_(static_cast<size_t>(owners)) {}
 
 uint64_t RadixTree::HashOf(Salts::const_iterator salt, int32_t parent,
                            std::span<const int32_t> tokens) const {
@@ -97,7 +100,7 @@ void RadixTree::Add(Salts::iterator salt, int32_t parent, std::span<const int32_
   ++salt->second;
   ++pages_;
   ++unused_;
-  ++evictable_;
+  ++Evictable(page);
   SetUsed(page, true);
 }
 
@@ -115,7 +118,7 @@ void RadixTree::Remove(int32_t page) {
   node = Node{.tokens = std::move(node.tokens)};  // their memory is used again
   --pages_;
   --unused_;
-  --evictable_;
+  --Evictable(page);
 }
 
 void RadixTree::SetUsed(int32_t page, bool used) {
@@ -145,11 +148,11 @@ void RadixTree::Touch(int32_t page) {
 
 // A page that becomes held holds the one before it, and so on up to one that was held already.
 void RadixTree::Hold(int32_t page) {
-  for (; page >= 0 && At(page).held++ == 0; page = At(page).parent) --evictable_;
+  for (; page >= 0 && At(page).held++ == 0; page = At(page).parent) --Evictable(page);
 }
 
 void RadixTree::Unhold(int32_t page) {
-  for (; page >= 0 && --At(page).held == 0; page = At(page).parent) ++evictable_;
+  for (; page >= 0 && --At(page).held == 0; page = At(page).parent) ++Evictable(page);
 }
 
 PagePrefix RadixTree::PrefixOf(int32_t page) const {

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <set>
 #include <span>
 #include <string>
@@ -29,8 +30,10 @@ namespace latte {
 // once.
 class RadixTree {
  public:
-  // `hash_mask`: the bits of hashes in use. Tests use few bits to force collisions.
-  RadixTree(int64_t pages, int64_t page_tokens, uint64_t hash_mask = ~uint64_t{0});
+  // `hash_mask`: the bits of hashes in use. Tests use few bits to force collisions. owners: of pages
+  // (page_owners.h), which are counted apart.
+  RadixTree(int64_t pages, int64_t page_tokens, uint64_t hash_mask = ~uint64_t{0},
+            int64_t owners = 1);
   RadixTree(const RadixTree&) = delete;
   RadixTree& operator=(const RadixTree&) = delete;
   RadixTree(RadixTree&&) = default;
@@ -63,7 +66,10 @@ class RadixTree {
   int64_t pages() const { return pages_; }
   int64_t unused_pages() const { return unused_; }  // no user
   // Neither the page nor a successor has a user.
-  int64_t evictable_pages() const { return evictable_; }
+  int64_t evictable_pages() const {
+    return std::accumulate(evictable_.begin(), evictable_.end(), int64_t{0});
+  }
+  int64_t evictable_pages(int64_t owner) const { return evictable_[static_cast<size_t>(owner)]; }
   int64_t salts() const { return static_cast<int64_t>(salts_.size()); }
 
  private:
@@ -81,6 +87,9 @@ class RadixTree {
     std::vector<int32_t> tokens = {};  // the page's own
   };
 
+  int64_t& Evictable(int32_t page) {
+    return evictable_[static_cast<size_t>(page) % evictable_.size()];
+  }
   Node& At(int32_t page) { return nodes_[static_cast<size_t>(page)]; }
   const Node& At(int32_t page) const { return nodes_[static_cast<size_t>(page)]; }
   std::span<const int32_t> PageOf(std::span<const int32_t> tokens, int64_t i) const;
@@ -102,7 +111,7 @@ class RadixTree {
   uint64_t clock_ = 0;                             // counts ends of use
   int64_t pages_ = 0;
   int64_t unused_ = 0;
-  int64_t evictable_ = 0;
+  std::vector<int64_t> evictable_;  // by owner
 };
 
 }  // namespace latte

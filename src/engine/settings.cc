@@ -30,7 +30,8 @@ void SizeByDefault(const ModelConfig& config, int64_t free_bytes, Settings* sett
   const int64_t fits = LargestContext(config, o, settings->cache_spec, free_bytes);
   const bool whole = fits == o.max_tokens;
   o.max_tokens = fits;
-  const int64_t pages = CeilDiv(fits, o.page_tokens);
+  const int64_t pages =  // of a rank
+      settings->owners().PagesOf(0, CeilDiv(fits, o.page_tokens));
   o.cache_bytes =
       whole ? std::min(CacheRoom(config, o, free_bytes), 2 * o.max_sequences * pages * page_bytes)
             : pages * page_bytes;
@@ -109,12 +110,19 @@ Status EngineOptions::Validate() const {
   const int64_t ranks = std::max(tp, dp);
   if (ranks > 1 && device != "cpu")
     return Unsupported(fmt::format(
-        "device: expected cpu with --tp or --dp, because several processes cannot compute on GPUs, "
-        "found {}",
-        device));
+        "device: expected cpu with {}, because several processes cannot compute on GPUs, found {}",
+        dcp > 1 ? "--dcp" : "--tp or --dp", device));
   if (tp != 1 && tp % dp != 0)
     return InvalidArgument(fmt::format("dp: expected a divisor of tp ({}): {}, found {}", tp,
                                        fmt::join(DivisorsOf(tp), ", "), dp));
+  if (const int64_t of_group = ranks / dp; of_group % dcp != 0)
+    return InvalidArgument(
+        fmt::format("dcp: expected a divisor of the ranks of a group ({}): {}, found {}", of_group,
+                    fmt::join(DivisorsOf(of_group), ", "), dcp));
+  if (dcp > 1 && attention == "decompressed")
+    return Unsupported(
+        "attention: expected a mode that caches latents with --dcp, because keys and values of "
+        "heads are divided among ranks already, found decompressed; use --attention auto");
   if (ep != 1 && ep != ranks)
     return InvalidArgument(
         fmt::format("ep: expected 1 or the number of all processes ({}), found {}", ranks, ep));
@@ -143,9 +151,11 @@ int64_t PrefillWorkspaceBytes(const ModelConfig& config, const EngineOptions& op
 int64_t LargestContext(const ModelConfig& config, const EngineOptions& options,
                        const CacheSpec& cache, int64_t free_bytes) {
   EngineOptions tried = options;
+  const PageOwners owners{options.dcp, options.page_tokens};
   const auto fits = [&](int64_t pages) {
     tried.max_tokens = std::min(options.max_tokens, pages * options.page_tokens);
-    return pages * cache.bytes_per_page() <= CacheRoom(config, tried, free_bytes);
+    return owners.PagesOf(0, pages) * cache.bytes_per_page() <=
+           CacheRoom(config, tried, free_bytes);
   };
   int64_t pages = 0;  // fit
   for (int64_t beyond = CeilDiv(options.max_tokens, options.page_tokens) + 1; beyond - pages > 1;) {
@@ -183,8 +193,10 @@ void Settings::SizeForOne(int64_t computed) {
   options.max_sequences = 1;
   options.max_tokens = computed + 1;
   // The prefix cache may hold its own copy of the last whole page of a prompt.
-  pages = CeilDiv(options.max_tokens, options.page_tokens) + (options.prefix_cache ? 1 : 0);
-  options.cache_bytes = pages * cache_spec.bytes_per_page();
+  const int64_t of_rank = owners().PagesOf(0, CeilDiv(options.max_tokens, options.page_tokens)) +
+                          (options.prefix_cache ? 1 : 0);
+  pages = of_rank * options.dcp;
+  options.cache_bytes = of_rank * cache_spec.bytes_per_page();
 }
 
 bool NeedsMtp(const EngineOptions& options, const ModelConfig& config) {
@@ -225,6 +237,10 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
   LATTE_RETURN_IF_ERROR(CheckMode(config, out.attention));
   out.sparse_from = SparseFrom(config, out.attention);
   if (out.sparse_from != kNeverSparse) out.indexer = config.indexer;
+  if (options.dcp > 1 && out.sparse_from != kNeverSparse)
+    return Unsupported(
+        "dcp: expected 1, because this model chooses keys (sparse attention) and each rank must "
+        "see all of them; use --tp or --dp without --dcp");
   ModelConfig of_rank = config;
   of_rank.mla.h = share.Of(config.mla.h);
   if (share.count > 1 && !options.cache_dir.empty() &&
@@ -280,11 +296,12 @@ Result<Settings> ResolveOptions(const EngineOptions& options, const ModelConfig&
   if (options.cache_bytes == 0) SizeByDefault(config, room.free_bytes(), &out);
 
   const int64_t page_bytes = out.cache_spec.bytes_per_page();
-  out.pages = o.cache_bytes / page_bytes;
-  if (out.pages < 2)
+  const int64_t of_rank = o.cache_bytes / page_bytes;
+  out.pages = of_rank * o.dcp;
+  if (of_rank < 2)
     return tl::unexpected(options.cache_bytes == 0 ? NoRoom(config, out, room) : TooFewPages(out));
-  o.cache_bytes = out.pages * page_bytes;
-  o.max_tokens = std::min(o.max_tokens, out.pages * o.page_tokens);
+  o.cache_bytes = of_rank * page_bytes;
+  o.max_tokens = std::min(o.max_tokens, out.owners().MostPages(of_rank) * o.page_tokens);
   return out;
 }
 

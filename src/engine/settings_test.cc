@@ -170,6 +170,45 @@ TEST_F(SettingsTest, ForOneSequenceTheCacheHoldsThatAndNoMore) {
             Code::kInvalidArgument);
 }
 
+TEST_F(SettingsTest, RanksDivideTheCache) {
+  options_.page_tokens = 64;
+  options_.max_tokens = 4096;
+  options_.cache_bytes = 40 * With({kGb, 0})->cache_spec.bytes_per_page();
+  EXPECT_EQ(With({kGb, 0})->options.max_tokens, 40 * 64);
+  options_.tp = 4;
+  options_.dcp = 2;
+  const auto settings = With({kGb, 0});
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->pages, 80);
+  EXPECT_EQ(settings->pages_of_rank(), 40);
+  EXPECT_EQ(settings->options.cache_bytes, options_.cache_bytes);
+  EXPECT_EQ(settings->options.max_tokens, 4096);  // 32 pages of each rank
+  options_.cache_bytes = 20 * settings->cache_spec.bytes_per_page();
+  EXPECT_EQ(With({kGb, 0})->options.max_tokens, 2 * 1024 + 4 * 64);
+  // A sequence of two and a half splits: rank 0 has one and a half.
+  const auto one = ResolveOptionsForOne(options_, config_, *Machine::Detect(), 2559);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->pages_of_rank(), 24 + 1);
+}
+
+TEST_F(SettingsTest, WhatCannotDivideTheCacheIsRefused) {
+  options_.tp = 4;
+  options_.dcp = 3;
+  ExpectWords(Refusal({kGb, 0}),
+              {"dcp", "a divisor of the ranks of a group (4): 1, 2, 4", "found 3"});
+  options_.dp = 2;
+  options_.dcp = 4;
+  ExpectWords(Refusal({kGb, 0}), {"dcp", "(2): 1, 2", "found 4"});
+  options_.dp = 1;
+  options_.attention = "decompressed";
+  ExpectWords(Refusal({kGb, 0}), {"attention", "--dcp", "decompressed"});
+  options_.attention = "auto";
+  auto sparse = LoadModelConfig(std::string(LATTE_SOURCE_DIR) + "/models/tiny-sparse");
+  ASSERT_TRUE(sparse);
+  config_ = std::move(*sparse);
+  ExpectWords(Refusal({kGb, 0}), {"dcp: expected 1", "sparse attention"});
+}
+
 TEST(Determinism, NamesParseBack) {
   for (const Determinism level : {Determinism::kStrict, Determinism::kOn, Determinism::kOff})
     EXPECT_EQ(*ParseDeterminism(Name(level)), level);

@@ -280,6 +280,7 @@ JsonOut InspectKernels(const ModelConfig& config, const Machine& machine) {
         out, {1, config.indexer.heads, config.indexer.width, config.indexer.topk, 64, bf16},
         machine);
   AddRows<MhaOp>(out, {1, 1, h, n, r, v, bf16}, machine);
+  AddRows<MergeSplitsOp>(out, {h, c}, machine);
   AddRows<LseMergeOp>(out, {h, v}, machine);
   AddRows<AppendOp>(out, {1, c, r, bf16}, machine);
   AddRows<GatherPagesOp>(out, {1, c + r, c, bf16}, machine);
@@ -330,6 +331,24 @@ JsonOut InspectSelection(const ModelConfig& config, const Machine& machine) {
   return out;
 }
 
+namespace {
+
+// The cache of a sequence on each of so many ranks that divide it (docs/ranks.md): of the first, which has
+// the most, in formats of default options. None for a model that chooses keys.
+JsonOut CacheOfRanks(const ModelConfig& config, int64_t tokens) {
+  JsonOut out = JsonOut::array();
+  const CacheSpec cache = DefaultCache(config);
+  for (const int64_t ranks : {1, 2, 4, 8}) {
+    if (ranks > 1 && config.indexer.heads > 0) break;
+    const PageOwners owners{ranks, cache.page_tokens};
+    const int64_t pages = owners.PagesOf(0, CeilDiv(tokens, cache.page_tokens));
+    out.push_back({{"dcp", ranks}, {"cache_bytes", pages * cache.bytes_per_page()}});
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt,
                             const MlaRates& rates) {
   constexpr int64_t kMost = int64_t{1} << 30;
@@ -364,6 +383,7 @@ Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt
                  {"layers", config.layers},
                  {"chosen", Name(chosen)},
                  {"paths", paths},
+                 {"cache", CacheOfRanks(config, prompt.new_tokens + prompt.cached_tokens)},
                  {"rates", ToJson(rates, machine)}};
 }
 

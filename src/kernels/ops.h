@@ -12,10 +12,10 @@ namespace latte {
 
 template <template <class...> class Of>
 using AllOps =
-    Of<GemmOp, GemmTOp, MlaDecodeOp, IndexTopKOp, MhaOp, LseMergeOp, AppendOp, NormRopeAppendOp,
-       GatherPagesOp, RouteOp, GroupByExpertOp, ExpertGemmOp, CombineOp, RmsNormOp, LayerNormOp,
-       RopeAnglesOp, RopeOp, QueryTemperatureOp, AddOp, AddRmsNormOp, GatherOp, CastOp,
-       QuantizeRowsOp, FiniteRowsOp, PackDraftsOp, CopyPageOp, LogitMaxOp, TokenWeightSumOp,
-       TokenWeightsOp, TokenHistogramOp, FindBucketOp>;
+    Of<GemmOp, GemmTOp, MlaDecodeOp, IndexTopKOp, MergeSplitsOp, MhaOp, LseMergeOp, AppendOp,
+       NormRopeAppendOp, GatherPagesOp, RouteOp, GroupByExpertOp, ExpertGemmOp, CombineOp,
+       RmsNormOp, LayerNormOp, RopeAnglesOp, RopeOp, QueryTemperatureOp, AddOp, AddRmsNormOp,
+       GatherOp, CastOp, QuantizeRowsOp, FiniteRowsOp, PackDraftsOp, CopyPageOp, LogitMaxOp,
+       TokenWeightSumOp, TokenWeightsOp, TokenHistogramOp, FindBucketOp>;
 
 }  // namespace latte

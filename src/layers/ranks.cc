@@ -42,6 +42,11 @@ void GatherShares(const TensorView& mine, const TensorView& all, int64_t unit, S
 
 }  // namespace
 
+KeyOwner OwnerOf(const StepContext& step) {
+  if (step.cache_ranks == nullptr) return {};
+  return {step.cache_ranks->rank(), step.cache_ranks->size()};
+}
+
 std::string_view Name(ExpertExchange exchange) {
   switch (exchange) {
     case ExpertExchange::kAuto:

@@ -14,11 +14,13 @@
 // and F + D of the MLP, instead of D and D.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "latte/status.h"
 
 #include "src/layers/linear.h"
+#include "src/tensor/key_owner.h"
 
 namespace latte {
 
@@ -41,7 +43,18 @@ struct ModelShare {
   RankShare group;  // of everything but routed experts: its part of its group of ranks
   RankShare
       experts;  // of routed experts: its part of all ranks; equal to `group` if there is one group
+  // Of the heads that have queries and weights of kv_b here. Ranks that divide the cache have the same
+  // heads, so there are fewer parts than ranks of the group. None: `group`.
+  std::optional<RankShare> heads = {};
 };
+
+// ModelShare::heads of a rank whose group has parts of the cache on `cache_ranks` neighbours each.
+inline RankShare HeadShare(const RankShare& group, int64_t cache_ranks) {
+  return {group.index / cache_ranks, group.count / cache_ranks};
+}
+
+// The keys that this rank has.
+KeyOwner OwnerOf(const StepContext& step);
 
 // The text of an option. Errors: kInvalidArgument listing the choices.
 [[nodiscard]] Result<ExpertExchange> ParseExpertExchange(std::string_view text);

@@ -39,6 +39,11 @@ struct StepContext {
   bool keys_are_chosen = false;  // key_positions is filled already: layers do not choose
   // The group of ranks that share heads, MLPs and vocabulary (ranks.h); null: this rank is alone in it.
   Communicator* tensor_ranks = nullptr;
+  // The ranks that have the same heads and divide the cache: place i is KeyOwner::index. Null: this rank
+  // has all pages.
+  Communicator* cache_ranks = nullptr;
+  // With cache_ranks: results of splits are merged one by one, which gives the bytes of one rank.
+  bool merges_each_split = false;
   // The ranks of all groups, which share the routed experts. Groups are neighbours of equal size. Null:
   // there is one group, whose ranks are tensor_ranks.
   Communicator* expert_ranks = nullptr;

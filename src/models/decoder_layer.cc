@@ -121,12 +121,28 @@ Result<Indexer> LoadIndexer(const WeightLoader& load, const std::string& name,
   return out;
 }
 
+// The heads that each of the ranks with the heads of `share.heads` passes on.
+HeadParts PartsOf(const ModelShare& share, int64_t heads) {
+  if (!share.heads) return {};
+  const int64_t ranks = share.group.count / share.heads->count;
+  const int64_t first = share.heads->index * ranks;
+  HeadParts out;
+  out.own = share.group.index - first;
+  for (int64_t i = 0; i <= ranks; ++i)
+    out.begins.push_back(RankShare{first + i, share.group.count}.Rows().Begin(heads) -
+                         share.heads->Rows().Begin(heads));
+  return out;
+}
+
 Result<MlaLayer> LoadAttention(const WeightLoader& load, const std::string& name,
-                               const ModelConfig& config, const RankShare& share, int64_t layer) {
+                               const ModelConfig& config, const ModelShare& of_model,
+                               int64_t layer) {
   const MlaDims& dims = config.mla;
+  const RankShare share = of_model.heads.value_or(of_model.group);
   MlaLayer mla;
   mla.dims = dims;
   mla.dims.h = share.Of(dims.h);
+  mla.parts = PartsOf(of_model, dims.h);
   mla.layer = layer;
   mla.rope = config.rope;
   mla.scale = static_cast<float>(SoftmaxScale(dims, config.rope));
@@ -148,7 +164,7 @@ Result<MlaLayer> LoadAttention(const WeightLoader& load, const std::string& name
                          LoadNorm(load, name + ".kv_a_layernorm", dims.c, dims.lora_norm_eps));
   LATTE_ASSIGN_OR_RETURN(mla.w_kv_b, load.KvB(name, dims, share.Rows(dims.n + dims.v)));
   LATTE_ASSIGN_OR_RETURN(mla.w_o, LoadProjection(load, name + ".o_proj", dims.d, dims.h * dims.v,
-                                                 dims.bias, share.Rows()));
+                                                 dims.bias, of_model.group.Rows()));
   if (config.IsIndexed(layer)) {
     LATTE_ASSIGN_OR_RETURN(mla.indexer, LoadIndexer(load, name + ".indexer", config));
   }
@@ -189,7 +205,7 @@ Result<DecoderLayer> LoadDecoderLayer(const WeightLoader& load, const ModelConfi
   LATTE_ASSIGN_OR_RETURN(out.attention_norm,
                          LoadStateNorm(load, name + ".input_layernorm", config));
   LATTE_ASSIGN_OR_RETURN(out.attention,
-                         LoadAttention(load, name + ".self_attn", config, share.group, layer));
+                         LoadAttention(load, name + ".self_attn", config, share, layer));
   LATTE_ASSIGN_OR_RETURN(out.ffn_norm,
                          LoadStateNorm(load, name + ".post_attention_layernorm", config));
   if (config.IsMoe(layer)) {

@@ -29,7 +29,8 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
   if (config_.quant.Repacks() || checkpoint_.is_gguf()) threads = std::make_unique<ThreadPool>();
   LoadedBytes bytes;
   const WeightLoader load(checkpoint_, config_.quant, threads.get(), &weights_, &bytes);
-  const ModelShare share{options.share, options.expert_share.value_or(options.share)};
+  const ModelShare share{options.share, options.expert_share.value_or(options.share),
+                         options.head_share};
   LATTE_RETURN_IF_ERROR(weights_.InArena("the embedding", [&] { return LoadInput(load); }));
   const bool takes_long = threads != nullptr || !weights_.device().is_host();
   for (int64_t i = 0; i < config_.layers; ++i) {

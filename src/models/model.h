@@ -28,6 +28,8 @@ struct ModelOptions {
   RankShare share = {};            // of the weights, if several ranks compute each step
   // Of routed experts, if ranks of other groups share them too; without a value: `share`.
   std::optional<RankShare> expert_share = {};
+  // Of heads, if ranks of the group divide the cache (ModelShare::heads); without a value: `share`.
+  std::optional<RankShare> head_share = {};
   bool mtp = false;           // the multi-token-prediction layers, which draft tokens
   bool mtp_optional = false;  // load without them where the checkpoint lacks some of their tensors
   bool larger_than_memory = false;  // the weights: chosen experts are requested from disk together

@@ -33,7 +33,7 @@ std::string ContextText(const MemoryPlan& plan) {
                        Grouped(plan.asked_tokens));
   const int64_t wanted = plan.wanted_tokens();
   if (plan.max_tokens >= wanted) return tokens + " tokens";
-  const int64_t cache = CeilDiv(wanted, plan.page_tokens) * plan.page_bytes;
+  const int64_t cache = plan.wanted_cache_bytes;
   const int64_t total = plan.weight_bytes + plan.processes * (plan.wanted_workspace_bytes + cache);
   const bool fits = !plan.available_bytes || total <= *plan.available_bytes;
   return fmt::format(
@@ -104,10 +104,14 @@ std::string MemoryPlanText(const MemoryPlan& plan) {
                    Grouped(plan.workspace_tokens)));
   line(FillText(kCache), "cache",
        fmt::format("{} ({}: {} pages of {} tokens, {} bytes each)", MemoryText(plan.cache_bytes()),
-                   plan.cache_dtype, Grouped(plan.pages), plan.page_tokens,
+                   plan.cache_dtype, Grouped(plan.pages_of_rank()), plan.page_tokens,
                    Grouped(plan.page_bytes)));
   if (plan.processes > 1)
-    line(" ", "processes", fmt::format("{}, each with a workspace and a cache", plan.processes));
+    line(" ", "processes",
+         fmt::format("{}, each with a workspace and {}", plan.processes,
+                     plan.cache_ranks == 1
+                         ? "a cache"
+                         : fmt::format("a part of a cache: 1 of {}", plan.cache_ranks)));
   const std::optional<int64_t> left = plan.left_bytes();
   if (!left) {
     line(" ", "available", "unknown");

@@ -90,6 +90,7 @@ TEST(MemoryPlan, ContextThatIsShorterThanAskedForSaysWhy) {
   plan = Plan();
   plan.pages = 100;
   plan.max_tokens = 6400;
+  plan.wanted_cache_bytes = 2'048'000'000;
   EXPECT_NE(MemoryPlanText(plan).find(
                 "6,400 tokens, all that the cache holds; 131,072 need --cache-bytes 2048000000\n"),
             std::string::npos);

@@ -107,7 +107,7 @@ class CacheManagerDriver {
       return Require(manager_.available_pages() == 0, "a copy fails for want of pages alone");
     const auto needed =
         static_cast<int64_t>((to + kPageTokens - 1) / kPageTokens) - std::ssize(sequence.pages);
-    const bool fits = manager_.CanReserve(needed);
+    const bool fits = manager_.CanReserve(std::ssize(sequence.pages), needed);
     const bool done = manager_.Reserve(sequence.pages, static_cast<int64_t>(to)).has_value();
     Require(done == fits, "Reserve does what CanReserve says");
     CarryOut();

@@ -170,6 +170,8 @@ TEST(Rewrite, Ranks) {
   for (const char* name : {"--tensor-parallel-size", "-tp", "--tp-size"})
     EXPECT_EQ(Args({name, "8"}), (Words{"--tp", "8"}));
   EXPECT_EQ(Args({"--data-parallel-size", "2", "-tp", "4"}), (Words{"--dp", "2", "--tp", "4"}));
+  for (const char* name : {"--decode-context-parallel-size", "-dcp"})
+    EXPECT_EQ(Args({name, "2"}), (Words{"--dcp", "2"}));
   EXPECT_EQ(Args({"-pp", "1"}), Words{});
   EXPECT_EQ(
       ErrorOf({"-pp", "8"}),

@@ -46,8 +46,9 @@ RunnerParts RunnerPartsOf(const EngineParts& parts, LatentCache& cache, Workspac
 Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
                                                        const Settings& settings,
                                                        const ModelKey& key) {
-  LATTE_ASSIGN_OR_RETURN(LatentCache cache, LatentCache::Create(settings.cache_spec, settings.pages,
-                                                                parts.model->device()));
+  LATTE_ASSIGN_OR_RETURN(
+      LatentCache cache,
+      LatentCache::Create(settings.cache_spec, settings.pages_of_rank(), parts.model->device()));
   if (parts.followers != nullptr)
     LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { parts.followers->Start(settings); }));
   LATTE_ASSIGN_OR_RETURN(

@@ -6,11 +6,28 @@
 #include <fmt/format.h>
 
 #include "src/base/limits/out_of_memory.h"
+#include "src/base/math.h"
 #include "src/engine/core/f16_overflow.h"
 #include "src/engine/step/lost_ranks.h"
 #include "src/engine/step/step_settings.h"
 
 namespace latte {
+namespace {
+
+// The pages of a sequence that is alone: of each owner those from place 0 on.
+std::vector<int32_t> PagesOfOne(const Settings& settings) {
+  const PageOwners owners = settings.owners();
+  std::vector<int32_t> out(
+      static_cast<size_t>(std::min(owners.MostPages(settings.pages_of_rank()),
+                                   CeilDiv(settings.options.max_tokens, owners.page_tokens))));
+  for (int64_t i = 0; i < std::ssize(out); ++i) {
+    const int64_t owner = owners.OwnerAt(i);
+    out[static_cast<size_t>(i)] = owners.IdOf(owner, owners.PagesOf(owner, i));
+  }
+  return out;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<GivenSequence>> GivenSequence::Create(const Model& model,
                                                              const Machine& machine,
@@ -18,8 +35,9 @@ Result<std::unique_ptr<GivenSequence>> GivenSequence::Create(const Model& model,
                                                              StepAnnouncer* followers) {
   if (followers != nullptr)
     LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { followers->Start(settings); }));
-  LATTE_ASSIGN_OR_RETURN(LatentCache cache,
-                         LatentCache::Create(settings.cache_spec, settings.pages, model.device()));
+  LATTE_ASSIGN_OR_RETURN(
+      LatentCache cache,
+      LatentCache::Create(settings.cache_spec, settings.pages_of_rank(), model.device()));
   return CatchExhaustion([&]() -> Result<std::unique_ptr<GivenSequence>> {
     std::unique_ptr<GivenSequence> out(
         new GivenSequence(model, machine, settings, std::move(cache), followers));
@@ -43,9 +61,7 @@ GivenSequence::GivenSequence(const Model& model, const Machine& machine, const S
                .exec = {.threads = &threads_, .machine = &machine},
                .announcer = followers},
               OptionsOfRunner(settings), step_.capacity()),
-      pages_(static_cast<size_t>(settings.pages)) {
-  std::iota(pages_.begin(), pages_.end(), 0);
-}
+      pages_(PagesOfOne(settings)) {}
 
 Status GivenSequence::CheckTokens(std::span<const int32_t> tokens) const {
   if (tokens.empty()) return InvalidArgument("the prompt is empty: expected at least one token");

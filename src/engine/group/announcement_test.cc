@@ -31,6 +31,7 @@ Step ExampleStep(std::span<const std::byte> page) {
   out.copies.Add({4, 9});
   for (const int64_t count : {3, 0, 8}) out.group_tokens.Add(count);
   out.to_page = 11;
+  out.sends_page = 1;
   out.page = page;
   return out;
 }

@@ -69,7 +69,8 @@ Status FollowLeader(const FollowerParts& parts) {
     // Ranks of other groups keep no rows.
     LATTE_ASSIGN_OR_RETURN(
         LatentCache cache,
-        LatentCache::Create(settings.cache_spec, takes_part ? 1 : settings.pages, model.device()));
+        LatentCache::Create(settings.cache_spec, takes_part ? 1 : settings.pages_of_rank(),
+                            model.device()));
     runner.emplace(parts, settings, std::move(cache));
   }
 }

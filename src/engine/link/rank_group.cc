@@ -22,15 +22,20 @@ Status AgreeOn(const RankLayout& layout, Communicator& world) {
   struct Told {
     int64_t groups = 0;
     int64_t whole_experts = 0;
+    int64_t cache_ranks = 0;
   };
   std::vector<Told> all(static_cast<size_t>(world.size()));
-  const Told mine{layout.groups, layout.whole_experts ? 1 : 0};
+  const Told mine{layout.groups, layout.whole_experts ? 1 : 0, layout.cache_ranks};
   world.AllGatherEqual(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].groups != mine.groups)
       return InvalidArgument(
           fmt::format("dp: expected the same on all ranks, found {} on rank {} and {} on rank {}",
                       all[rank].groups, rank, mine.groups, world.rank()));
+    if (all[rank].cache_ranks != mine.cache_ranks)
+      return InvalidArgument(
+          fmt::format("dcp: expected the same on all ranks, found {} on rank {} and {} on rank {}",
+                      all[rank].cache_ranks, rank, mine.cache_ranks, world.rank()));
     if (all[rank].whole_experts != mine.whole_experts)
       return InvalidArgument(fmt::format(
           "ep: expected whole experts on all ranks or on none, found them only on rank {}",
@@ -54,9 +59,14 @@ RankGroup::RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layo
       whole_experts_(layout.whole_experts),
       on_this_machine_(layout.on_this_machine),
       followers_(comms_, Followers::Of::kWorld) {
+  const int rank = world_->rank();
+  if (layout.cache_ranks > 1) {
+    cache_ = world_->Split(rank / static_cast<int>(layout.cache_ranks), rank);
+    comms_.cache = cache_.get();
+    followers_ = Followers(comms_, Followers::Of::kWorld);
+  }
   if (layout.groups == 1) return;
   const auto ranks_per_group = static_cast<int>(world_->size() / layout.groups);
-  const int rank = world_->rank();
   group_ = world_->Split(rank / ranks_per_group, rank);
   // Ranks that lead no group are in a part of their own, which nothing uses.
   leaders_ = world_->Split(rank % ranks_per_group == 0 ? 0 : 1, rank);
@@ -92,6 +102,7 @@ void RankGroup::SetShares(ModelOptions& options) const {
   options.share = share();
   if (comms_.groups > 1)
     options.expert_share = RankShare{world_->rank(), world_->size(), whole_experts_};
+  if (comms_.cache != nullptr) options.head_share = HeadShare(options.share, comms_.cache->size());
 }
 
 Status RankGroup::AnnounceModel(const std::string& name, ModelOptions& options) {

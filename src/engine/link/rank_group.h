@@ -23,6 +23,7 @@ namespace latte {
 struct RankLayout {
   int64_t groups = 1;          // with requests of their own; divides the number of ranks
   bool whole_experts = false;  // as RankShare
+  int64_t cache_ranks = 1;  // ranks of a group that divide the cache; divides the ranks of a group
   int64_t on_this_machine =
       1;  // ranks that share the machine's memory with this one, itself included
 };
@@ -89,6 +90,7 @@ class RankGroup {
   std::unique_ptr<Communicator> world_;
   std::unique_ptr<Communicator> group_;    // null: there is one
   std::unique_ptr<Communicator> leaders_;  // the same
+  std::unique_ptr<Communicator> cache_;    // null: each rank has all of the cache
   RankComms comms_;
   bool whole_experts_;
   int64_t on_this_machine_;

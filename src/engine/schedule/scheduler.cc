@@ -47,7 +47,7 @@ void Scheduler::Add(Sequence& s) {
   s.rank = s.spec.priority * options_.aging_steps + step_;
   LATTE_CHECK(s.prompt_len > 0 && s.prompt_len < s.spec.max_len, "{} of {} tokens", s.prompt_len,
               s.spec.max_len);
-  LATTE_CHECK(PagesFor(s.spec.max_len) <= cache_.total_pages(), "{} tokens", s.spec.max_len);
+  LATTE_CHECK(cache_.Holds(s.spec.max_len), "{} tokens", s.spec.max_len);
   LATTE_CHECK(s.spec.outputs <= options_.max_sequences, "{} outputs", s.spec.outputs);
   const bool added = queue_.insert(&s).second;
   LATTE_CHECK(added, "an id was used twice");
@@ -103,8 +103,9 @@ int64_t Scheduler::ReserveDrafts(Sequence& s, int64_t count) {
   // The token after the last draft has its place too.
   count = std::min(count, s.spec.max_len - s.length() - 1);
   for (; count > 0; --count) {
-    const int64_t more = PagesFor(s.length() + count) - std::ssize(s.pages);
-    if (more > 0 && !cache_.CanReserve(more + running() - 1)) continue;
+    const int64_t held = std::ssize(s.pages);
+    const int64_t more = PagesFor(s.length() + count) - held;
+    if (more > 0 && !cache_.CanReserve(held, more, running() - 1)) continue;
     if (cache_.Reserve(s.pages, s.length() + count)) return count;
   }
   return 0;
@@ -237,7 +238,7 @@ Scheduler::Admission Scheduler::Admit(Sequence& s, StepPlan& plan) {
   const auto held = static_cast<int64_t>(s.pages.size());
   const int64_t room = std::min(s.length() + 1, s.spec.max_len);
   const int64_t wanted = PagesFor(room) - held;
-  if (!cache_.CanReserve(wanted + running()) || !cache_.Reserve(s.pages, room)) {
+  if (!cache_.CanReserve(held, wanted, running()) || !cache_.Reserve(s.pages, room)) {
     if (first_time) cache_.Release(s.pages);
     return Admission::kWaitsForPages;
   }

@@ -55,6 +55,11 @@ Runner::Runner(const RunnerParts& parts, const RunnerOptions& options, const Ste
     host_finite_ = Tensor(DType::kU8, {finite_.bytes()});
   }
   chunks_.reserve(static_cast<size_t>(capacity.chunks));
+  if (comms_.cache == nullptr) return;
+  owners_ = {comms_.cache->size(), cache_.spec().page_tokens};
+  own_ = comms_.cache->rank();
+  own_pages_.reserve(static_cast<size_t>(capacity.pages));
+  own_slots_.reserve(static_cast<size_t>(capacity.tokens));
 }
 
 int64_t Runner::SparseFrom(StepKind kind) const {
@@ -77,6 +82,8 @@ StepContext Runner::Context(const Step& step) {
   out.prefill_workspace_tokens = options_.prefill_workspace_tokens;
   out.expert_exchange = options_.expert_exchange;
   out.tensor_ranks = comms_.group;
+  out.cache_ranks = comms_.cache;
+  out.merges_each_split = options_.merges_each_split;
   if (comms_.groups > 1) {
     out.expert_ranks = comms_.world;
     out.group_tokens = step.group_tokens.values();
@@ -88,12 +95,33 @@ StepContext Runner::Context(const Step& step) {
   return out;
 }
 
+// Where this rank has the pages and rows of the step.
+void Runner::FindOwnPages(const Step& step) {
+  own_pages_.clear();
+  own_slots_.clear();
+  for (const int32_t page : step.pages.values())
+    own_pages_.push_back(owners_.OwnerOf(page) == own_ ? owners_.PlaceOf(page) : -1);
+  const int64_t rows = owners_.page_tokens;  // of a page
+  for (const int64_t slot : step.slots.values()) {
+    const auto page = static_cast<int32_t>(slot / rows);
+    own_slots_.push_back(owners_.OwnerOf(page) == own_ ? owners_.PlaceOf(page) * rows + slot % rows
+                                                       : -1);
+  }
+}
+
 StepContext Runner::BatchContext(const Step& step) {
   StepContext out = Context(step);
-  step.Chunks(Placed(step, step.pages.values()), Placed(step, step.chunks.values()), chunks_);
+  std::span<const int32_t> pages = Placed(step, step.pages.values());
+  std::span<const int64_t> slots = Placed(step, step.slots.values());
+  if (comms_.cache != nullptr) {
+    FindOwnPages(step);
+    pages = own_pages_;
+    slots = own_slots_;
+  }
+  step.Chunks(pages, Placed(step, step.chunks.values()), chunks_);
   out.tokens = Placed(step, step.tokens.values());
   out.positions = Placed(step, step.positions.values());
-  out.slots = Placed(step, step.slots.values());
+  out.slots = slots;
   out.sequences = chunks_;
   return out;
 }
@@ -182,6 +210,7 @@ void Runner::Compute(const Step& step) {
   if (!placed_.view().empty() && !exec_.only_selects)
     workspace_.device().CopyFromHost(placed_.Ptr<std::byte>(), step.block().data(),
                                      std::ssize(step.block()), exec_.stream);
+  if (step.sends_page != 0) return SendPage(step.to_page);
   MovePages(step);
   const Workspace::Scope scope(workspace_);
   StepContext context = BatchContext(step);
@@ -192,12 +221,37 @@ void Runner::Compute(const Step& step) {
 }
 
 void Runner::MovePages(const Step& step) {
-  for (const PageCopy& copy : step.copies.values()) CopyPage(cache_, copy.from, copy.to, exec_);
-  if (!step.page.empty()) LoadPage(cache_, step.to_page, step.page, workspace_, exec_);
+  // The owner of a copy is that of its original.
+  for (const auto [from, to] : step.copies.values())
+    if (owners_.OwnerOf(from) == own_)
+      CopyPage(cache_, owners_.PlaceOf(from), owners_.PlaceOf(to), exec_);
+  if (!step.page.empty() && owners_.OwnerOf(step.to_page) == own_)
+    LoadPage(cache_, owners_.PlaceOf(step.to_page), step.page, workspace_, exec_);
 }
 
 std::vector<std::byte> Runner::SavePage(int32_t page) {
-  return latte::SavePage(cache_, page, workspace_, exec_);
+  if (owners_.OwnerOf(page) == own_)
+    return latte::SavePage(cache_, owners_.PlaceOf(page), workspace_, exec_);
+  Step step({.page_tokens = capacity_.page_tokens});
+  step.to_page = page;
+  step.sends_page = 1;
+  Run(step);
+  return std::move(sent_);
+}
+
+// The leader is owner 0 of the first ranks of its group, which have all pages together.
+void Runner::SendPage(int32_t page) {
+  if (comms_.cache == nullptr || comms_.group->rank() >= owners_.count) return;
+  std::vector<std::byte> own;
+  if (owners_.OwnerOf(page) == own_)
+    own = latte::SavePage(cache_, owners_.PlaceOf(page), workspace_, exec_);
+  std::vector<int64_t> sends(static_cast<size_t>(owners_.count));
+  std::vector<int64_t> receives(static_cast<size_t>(owners_.count));
+  sends.front() = std::ssize(own);
+  if (own_ == 0)
+    receives[static_cast<size_t>(owners_.OwnerOf(page))] = cache_.spec().bytes_per_page();
+  sent_.resize(own_ == 0 ? static_cast<size_t>(cache_.spec().bytes_per_page()) : 0);
+  comms_.cache->AllToAll(own, sends, sent_, receives);
 }
 
 void Runner::RunModel(const Step& step, StepContext& context) {

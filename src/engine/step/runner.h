@@ -1,5 +1,6 @@
 // Runs steps over a model and a cache. It knows nothing of requests or time. The ranks of a group each have a
-// runner: that of the leader announces its steps, the others compute the steps that were announced.
+// runner: that of the leader announces its steps, the others compute the steps that were announced. Pages of a
+// step are global (src/cache/page_owners.h); if ranks divide the cache, each runner finds its own among them.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "src/cache/page_owners.h"
 #include "src/comm/communicator.h"
 #include "src/engine/step/step.h"
 #include "src/kernels/registry.h"
@@ -25,6 +27,8 @@ struct RunnerOptions {
   int64_t sparse_from = kNeverSparse;
   ExpertExchange expert_exchange = ExpertExchange::kAuto;
   int64_t kept_rows = 0;  // hidden states that stay from step to step, for drafts
+  // As in StepContext, if ranks divide the cache.
+  bool merges_each_split = false;
 };
 
 // The communicators of one rank. They outlive what uses them.
@@ -32,6 +36,7 @@ struct RankComms {
   Communicator* world = nullptr;    // null: there are no other ranks
   Communicator* group = nullptr;    // the world, if there is one group
   Communicator* leaders = nullptr;  // the first rank of every group; null for other ranks
+  Communicator* cache = nullptr;    // ranks of the group that divide the cache; null: each has all
   int64_t groups = 1;
   int64_t group_index = 0;  // of this rank's group
 };
@@ -102,7 +107,8 @@ class Runner {
   // The rows that are kept [kept_rows, D].
   TensorView kept() const { return kept_; }
 
-  // The bytes of a cache page, as CacheSpec::bytes_per_page; what Step::page takes.
+  // The bytes of a cache page, as CacheSpec::bytes_per_page; what Step::page takes. Not between Run and the
+  // last NextLogits: a page of another rank is asked for by a step of its own. Throws as Run.
   std::vector<std::byte> SavePage(int32_t page);
 
   // For a device that is not the host: selects the kernels of steps on each of `paths` and runs none, then
@@ -123,10 +129,12 @@ class Runner {
  private:
   void Compute(const Step& step);
   void MovePages(const Step& step);
+  void SendPage(int32_t page);
   void PrepareDrafts(Step& step, MlaPath path, int64_t longest);
   void RunModel(const Step& step, StepContext& context);
   StepContext Context(const Step& step);
   StepContext BatchContext(const Step& step);
+  void FindOwnPages(const Step& step);
   StepLogits ComputeLogits(const Step& step, int64_t block);
   template <class T>
   std::span<const T> Placed(const Step& step, std::span<const T> values) const;
@@ -144,6 +152,11 @@ class Runner {
   RunnerOptions options_;
   StepCapacity capacity_;
   std::unique_ptr<Selections> selections_ = std::make_unique<Selections>();
+  PageOwners owners_;
+  int64_t own_ = 0;                 // this rank among the owners
+  std::vector<int32_t> own_pages_;  // places of the step's pages; −1: of others
+  std::vector<int64_t> own_slots_;  // the same of its slots
+  std::vector<std::byte> sent_;     // the leader's: a page of another rank
   std::vector<SequenceChunk> chunks_;
   std::vector<TensorView> page_layers_;  // of a stream
   const Step* step_ = nullptr;           // whose logits are still to be computed; null: none

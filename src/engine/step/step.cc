@@ -74,6 +74,7 @@ void Step::KeepOnlyGroupTokens() {
   tokens.Clear(), positions.Clear(), slots.Clear(), sources.Clear(), keep.Clear();
   logit_rows.Clear(), logit_ends.Clear(), chunks.Clear(), pages.Clear(), copies.Clear();
   page = {};
+  sends_page = 0;
 }
 
 void Step::AddChunk(const SequenceChunk& chunk, int64_t sparse_from) {

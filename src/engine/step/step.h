@@ -90,7 +90,8 @@ class Step {
   const StepCapacity& capacity() const { return capacity_; }
   int64_t token_count() const { return tokens.size(); }
   bool empty() const {
-    return tokens.empty() && copies.empty() && page.empty() && logit_rows.empty();
+    return tokens.empty() && copies.empty() && page.empty() && logit_rows.empty() &&
+           sends_page == 0;
   }
 
   // The chunks. `pages` and `placed` are the lists of pages and of chunks where the step is computed.
@@ -117,6 +118,7 @@ class Step {
   StepList<PageCopy> copies;        // before anything is computed, in order
   StepList<int64_t> group_tokens;   // of all groups of ranks; empty: there is one
   int32_t to_page = 0;              // receives `page`
+  int32_t sends_page = 0;           // 1: `to_page` is sent to the leader, and nothing else is done
   std::span<const std::byte> page;  // the bytes of a page, or none; the caller's memory
 
   // The one list of the fields: Clear and the messages between ranks follow from it.
@@ -126,7 +128,7 @@ class Step {
     visit(step.tokens), visit(step.positions), visit(step.slots), visit(step.sources);
     visit(step.keep), visit(step.logit_rows), visit(step.chunks), visit(step.pages);
     visit(step.logit_ends), visit(step.copies), visit(step.group_tokens);
-    visit(step.to_page), visit(step.page);
+    visit(step.to_page), visit(step.sends_page), visit(step.page);
   }
 
  private:

@@ -24,6 +24,7 @@ RunnerOptions OptionsOfRunner(const Settings& settings) {
   RunnerOptions out{settings.dtype, settings.options.prefill_workspace_tokens,
                     settings.options.int8_activations, settings.sparse_from,
                     settings.expert_exchange};
+  out.merges_each_split = settings.deterministic == Determinism::kStrict;
   if (settings.drafts_by_mtp)
     out.kept_rows =
         settings.options.max_batch_tokens + settings.options.max_sequences * OwedRows(settings);

@@ -121,7 +121,8 @@ Result<Settings> SettingsOf(const ModelConfig& config, const BenchModelOptions& 
   const int64_t room =
       std::max(options.depth + std::max(options.prompt, options.gen), kModelPageTokens);
   LATTE_ASSIGN_OR_RETURN(Settings out, ResolveOptionsForOne(engine, config, machine, room, share));
-  out.pages = options.batch * CeilDiv(room, kModelPageTokens);
+  const PageOwners owners = out.owners();
+  out.pages = owners.count * options.batch * owners.PagesOf(0, CeilDiv(room, kModelPageTokens));
   out.options.max_sequences = options.batch;
   return out;
 }
@@ -136,7 +137,7 @@ Result<JsonOut> RanksJson(const Model& model, const BenchModelOptions& options,
   for (int64_t rank = 0; rank < std::ssize(weights); ++rank) {
     LATTE_ASSIGN_OR_RETURN(const Settings settings, SettingsOf(model.config(), options, machine,
                                                                {rank % per_group, per_group}));
-    const int64_t pages = rank < per_group ? settings.pages : 1;
+    const int64_t pages = rank < per_group ? settings.pages_of_rank() : 1;
     out.push_back({{"weight_bytes", weights[static_cast<size_t>(rank)]},
                    {"cache_bytes", pages * settings.cache_spec.bytes_per_page()}});
   }
@@ -151,6 +152,7 @@ class RunnerHarness {
       : model_(model),
         options_(options),
         mode_(settings.attention),
+        owners_(settings.owners()),
         cache_(std::move(cache)),
         followers_(followers),
         workspace_(model.device()),
@@ -164,10 +166,13 @@ class RunnerHarness {
                  .exec = exec,
                  .announcer = followers},
                 OptionsOfRunner(settings), step_.capacity()) {
-    const int64_t each = cache_.pages() / options.batch;
+    const int64_t of_rank = cache_.pages() / options.batch;  // of a sequence
     for (int64_t b = 0; b < options.batch; ++b) {
-      pages_.emplace_back(static_cast<size_t>(each));
-      std::iota(pages_.back().begin(), pages_.back().end(), static_cast<int32_t>(b * each));
+      std::vector<int32_t>& own = pages_.emplace_back();
+      for (int64_t i = 0; i < owners_.MostPages(of_rank); ++i) {
+        const int64_t owner = owners_.OwnerAt(i);
+        own.push_back(owners_.IdOf(owner, b * of_rank + owners_.PagesOf(owner, i)));
+      }
     }
   }
 
@@ -252,21 +257,25 @@ class RunnerHarness {
 
   // All ranks read memory that was written, and choose among different index keys.
   void FillFollowers() {
-    for (int32_t page = 0; page < static_cast<int32_t>(cache_.pages()); ++page) FillFollowers(page);
+    const auto pages = static_cast<int32_t>(cache_.pages() * owners_.count);
+    for (int32_t page = 0; page < pages; ++page) FillFollowers(page);
   }
   void FillFollowers(int32_t page) {
     step_.Clear();
+    // Page 0 has rows on its owner alone, if there are several.
+    const bool sends = indexed() || owners_.count > 1;
     const std::vector<std::byte> bytes =
-        indexed() ? runner_.SavePage(page) : std::vector<std::byte>();
+        sends ? runner_.SavePage(indexed() ? page : 0) : std::vector<std::byte>();
     step_.to_page = page;
     step_.page = bytes;
-    if (!indexed()) step_.copies.Add({0, page});
+    if (!sends) step_.copies.Add({0, page});
     runner_.Run(step_);
   }
 
   const Model& model_;
   const BenchModelOptions& options_;
   AttentionMode mode_;
+  PageOwners owners_;
   LatentCache cache_;
   Followers* followers_;  // null: this rank is alone
   Workspace workspace_;
@@ -331,8 +340,9 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
   LATTE_ASSIGN_OR_RETURN(JsonOut memory, RanksJson(model, options, machine, ranks));
   if (followers != nullptr)
     LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { followers->Start(settings); }));
-  LATTE_ASSIGN_OR_RETURN(LatentCache cache,
-                         LatentCache::Create(settings.cache_spec, settings.pages, model.device()));
+  LATTE_ASSIGN_OR_RETURN(
+      LatentCache cache,
+      LatentCache::Create(settings.cache_spec, settings.pages_of_rank(), model.device()));
   ThreadPool threads(options.threads);
   const Exec exec{&threads, &machine}, host{&threads, &device.host()};
   JsonOut out{{"bench", "model"},

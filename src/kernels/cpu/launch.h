@@ -23,6 +23,7 @@ void Gemm(std::span<const GemmProblem> problems, std::span<const GemmKernel* con
 void GemmT(const GemmTKernel&, const GemmTOp::Params&, const Exec&);
 void MlaDecode(const MlaDecodeKernel&, const MlaDecodeOp::Params&, const Exec&);
 void IndexTopK(const IndexTopKKernel&, const IndexTopKOp::Params&, const Exec&);
+void MergeSplits(const MlaDecodeKernel&, const MergeSplitsOp::Params&, const Exec&);
 void Mha(const MhaKernel&, const MhaOp::Params&, const Exec&);
 
 // The other ops.

@@ -17,6 +17,7 @@
 #include "src/kernels/params/position_list.h"
 #include "src/kernels/params/sequence_chunk.h"
 #include "src/tensor/cache_format.h"
+#include "src/tensor/key_owner.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
@@ -26,7 +27,8 @@ namespace latte {
 
 // Writes the cached rows of the new tokens into their pages: row t = [first[t,:] | second[t,:]],
 // rounded to the dtype of the cache or quantised to its format. For a quantised format, first is
-// the latent and second the rope part.
+// the latent and second the rope part. A row whose slot is −1 is not written: another rank has its page.
+// Kernels of GPUs take no such slot.
 struct AppendOp {
   static constexpr std::string_view kName = "append";
   struct Params {
@@ -101,9 +103,18 @@ struct GatherPagesOp {
   }
 };
 
+// Attention of M rows, not normalised: o = Σ_j e^(s_j−max)·c_kv[j], max = max_j s_j, sum = Σ_j e^(s_j−max).
+// A row without keys has zeros, and −inf as max.
+struct SplitResults {
+  TensorView o;    // [M, C] f32, contiguous
+  TensorView max;  // [M] f32
+  TensorView sum;  // [M] f32
+};
+
 // clang-format off
 // Absorbed attention: every new token attends, in latent space, to the cached tokens of its sequence
-// up to and including itself or, if there are lists of positions, to the listed ones.
+// up to and including itself or, if there are lists of positions, to the listed ones. With several
+// owners of keys, a call attends to the keys of one of them: a token without such keys has a zero output.
 //
 //   s[t,h,j]        = scale · ( q_latent[t,h,:]·c_kv[j,:] + q_rope[t,h,:]·k_rope[j,:] )
 //                     for the keys j ≤ position of t, or the keys j in the list of t
@@ -128,6 +139,14 @@ struct MlaDecodeOp {
     // [T, K] i32, as position_list.h defines it; empty: all keys. A list of all keys up to a token
     // gives the bytes of attention without lists.
     TensorView positions = {};
+    // The keys that are read; pages of others may have any number. Kernels of GPUs take one owner only; if
+    // there are lists of positions, kernels of processors too.
+    KeyOwner owner = {};
+    // Empty, or the result of each split of the owner, written in place of o_latent and lse: of
+    // sequences[0] all rows (token, head) of its first split, then of its second; then of sequences[1].
+    // M = H · RowsOfSplits. The bytes are those that MergeSplitsOp needs to give what one owner of all keys
+    // gives.
+    SplitResults splits = {};
   };
   struct Shape {
     int64_t t, h, c, r, page_tokens;
@@ -143,10 +162,17 @@ struct MlaDecodeOp {
   static int64_t FirstRow(const Params& p, const SequenceChunk& s) {
     return s.query_start - p.sequences.front().query_start;
   }
+  // The number of splits of `owner` in each sequence, times its new tokens, in total.
+  static int64_t RowsOfSplits(std::span<const SequenceChunk> sequences, const KeyOwner& owner) {
+    int64_t rows = 0;
+    for (const SequenceChunk& s : sequences) rows += owner.SplitsOf(s.total_len()) * s.count;
+    return rows;
+  }
   static OpWork WorkOf(const Params& p) {
     const Shape s = ShapeOf(p);
     OpWork out;
     const auto add = [&](int64_t pairs, int64_t keys) {
+      pairs /= p.owner.count, keys /= p.owner.count;
       out.flops += 2 * s.h * (2 * s.c + s.r) * pairs;
       out.bytes += keys * p.pages.shape[2] * SizeOf(p.pages.dtype);
     };
@@ -164,6 +190,26 @@ struct MlaDecodeOp {
     }
     return out;
   }
+};
+
+// Merges the results of attention of M rows to several splits of keys, from left to right, and
+// normalises: the second half of mla_decode.
+//
+//   max' = max(max, max_b)      e = e^(max − max'), e_b = e^(max_b − max')
+//   o' = e·o + e_b·o_b          sum' = e·sum + e_b·sum_b
+//   at the end                  o / sum, and lse = max + log sum
+struct MergeSplitsOp {
+  static constexpr std::string_view kName = "merge_splits";
+  struct Params {
+    std::span<const SplitResults> splits;  // in the order of keys; the first has keys for every row
+    TensorView o;                          // [M, C] f32, written, contiguous
+    TensorView lse;                        // [M] f32, written; may be empty
+  };
+  struct Shape {
+    int64_t m, c;
+    bool operator==(const Shape&) const = default;
+  };
+  static Shape ShapeOf(const Params& p) { return {p.o.shape[0], p.o.shape[1]}; }
 };
 
 // clang-format off

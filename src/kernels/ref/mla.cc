@@ -92,6 +92,49 @@ void DecodeQuery(const MlaDecodeOp::Params& p, const float* keys, int64_t count,
   if (lse_out != nullptr) *lse_out = static_cast<float>(lse);
 }
 
+// The same, not normalised.
+void DecodeSplit(const MlaDecodeOp::Params& p, const float* keys, int64_t count, int64_t t,
+                 int64_t h, int64_t to) {
+  const auto shape = MlaDecodeOp::ShapeOf(p);
+  const int64_t width = shape.c + shape.r;
+  std::vector<double> scores(static_cast<size_t>(count));
+  double max = kMinusInf;
+  for (int64_t j = 0; j < count; ++j) {
+    const double score = static_cast<double>(p.scale) *
+                         (Dot(Head(p.q_latent, t, h), keys + j * width, shape.c) +
+                          Dot(Head(p.q_rope, t, h), keys + j * width + shape.c, shape.r));
+    scores[static_cast<size_t>(j)] = score;
+    max = std::max(max, score);
+  }
+  double sum = 0;
+  for (double& s : scores) sum += s = std::exp(s - max);
+  p.splits.max.Ptr<float>()[to] = static_cast<float>(max);
+  p.splits.sum.Ptr<float>()[to] = static_cast<float>(sum);
+  float* const o = p.splits.o.Ptr<float>() + to * shape.c;
+  for (int64_t c = 0; c < shape.c; ++c) {
+    double out = 0;
+    for (int64_t j = 0; j < count; ++j)
+      out += scores[static_cast<size_t>(j)] * static_cast<double>(keys[j * width + c]);
+    o[c] = static_cast<float>(out);
+  }
+}
+
+// The splits of the owner in one sequence. keys: of the owner. first: where its first row (token,
+// head) goes.
+void DecodeSplits(const MlaDecodeOp::Params& p, const SequenceChunk& seq, const float* keys,
+                  int64_t first, const Exec& exec) {
+  const auto shape = MlaDecodeOp::ShapeOf(p);
+  const int64_t rows = seq.count * shape.h;
+  exec.threads->ParallelFor(p.owner.SplitsOf(seq.total_len()) * rows, [&](int64_t task) {
+    const int64_t split = task / rows;
+    const int64_t i = task % rows / shape.h;
+    const int64_t begin = p.owner.Split(split) * kSplitKeys;
+    const int64_t visible = std::clamp<int64_t>(seq.cached_len + i + 1 - begin, 0, kSplitKeys);
+    DecodeSplit(p, keys + split * kSplitKeys * (shape.c + shape.r), visible,
+                MlaDecodeOp::FirstRow(p, seq) + i, task % shape.h, first + task);
+  });
+}
+
 // All heads of new token i of a sequence, which attends to the keys in its list.
 void DecodeListed(const MlaDecodeOp::Params& p, const SequenceChunk& seq, int64_t i) {
   const auto shape = MlaDecodeOp::ShapeOf(p);
@@ -134,6 +177,7 @@ void Append(const AppendOp::Params& p, const Exec& exec) {
   const int64_t width = p.pages.shape[2];
   const int64_t first = p.first.shape[1];
   exec.threads->ParallelFor(p.first.shape[0], [&](int64_t t) {
+    if (p.slots[static_cast<size_t>(t)] < 0) return;
     std::byte* row = p.pages.data + p.slots[static_cast<size_t>(t)] * width * SizeOf(p.pages.dtype);
     const float* second = p.second.empty() ? nullptr : p.second.Row<float>(t);
     if (p.row_format.kind != CacheFormat::kPlain)
@@ -166,21 +210,54 @@ void GatherPages(const GatherPagesOp::Params& p, const Exec& exec) {
 void MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
   const int64_t width = shape.c + shape.r;
+  LATTE_CHECK(p.positions.empty() || p.owner.count == 1, "lists of positions with owners of keys");
+  int64_t split_rows = 0;
   for (const SequenceChunk& seq : p.sequences) {
     if (!p.positions.empty()) {
       exec.threads->ParallelFor(seq.count, [&](int64_t i) { DecodeListed(p, seq, i); });
       continue;
     }
-    std::vector<float> keys(static_cast<size_t>(seq.total_len() * width));
-    exec.threads->ParallelFor(seq.total_len(), [&](int64_t j) {
-      LoadRow(p.pages, p.row_format, seq.pages, j, shape.c, width, keys.data() + j * width);
+    const int64_t owned = p.owner.KeysOf(seq.total_len());
+    std::vector<float> keys(static_cast<size_t>(owned * width));
+    exec.threads->ParallelFor(owned, [&](int64_t j) {
+      const int64_t key = p.owner.Split(j / kSplitKeys) * kSplitKeys + j % kSplitKeys;
+      LoadRow(p.pages, p.row_format, seq.pages, key, shape.c, width, keys.data() + j * width);
     });
+    if (!p.splits.o.empty()) {
+      DecodeSplits(p, seq, keys.data(), split_rows * shape.h, exec);
+      split_rows += p.owner.SplitsOf(seq.total_len()) * seq.count;
+      continue;
+    }
     exec.threads->ParallelFor(seq.count * shape.h, [&](int64_t task) {
       const int64_t i = task / shape.h;
-      DecodeQuery(p, keys.data(), seq.total_len() - seq.count + i + 1,
+      DecodeQuery(p, keys.data(), p.owner.KeysOf(seq.total_len() - seq.count + i + 1),
                   MlaDecodeOp::FirstRow(p, seq) + i, task % shape.h);
     });
   }
+}
+
+void MergeSplits(const MergeSplitsOp::Params& p, const Exec& exec) {
+  const MergeSplitsOp::Shape s = MergeSplitsOp::ShapeOf(p);
+  exec.threads->ParallelFor(s.m, [&](int64_t m) {
+    const auto max_of = [m](const SplitResults& one) {
+      return static_cast<double>(one.max.Ptr<float>()[m]);
+    };
+    double max = kMinusInf;
+    for (const SplitResults& one : p.splits) max = std::max(max, max_of(one));
+    std::vector<double> o(static_cast<size_t>(s.c));
+    double sum = 0;
+    for (const SplitResults& one : p.splits) {
+      const auto own = static_cast<double>(one.sum.Ptr<float>()[m]);
+      if (own == 0) continue;
+      const double factor = std::exp(max_of(one) - max);
+      sum += factor * own;
+      for (int64_t c = 0; c < s.c; ++c)
+        o[static_cast<size_t>(c)] += factor * static_cast<double>(one.o.Ptr<float>()[m * s.c + c]);
+    }
+    for (int64_t c = 0; c < s.c; ++c)
+      p.o.Row<float>(m)[c] = static_cast<float>(sum == 0 ? 0 : o[static_cast<size_t>(c)] / sum);
+    if (!p.lse.empty()) p.lse.Ptr<float>()[m] = static_cast<float>(max + std::log(sum));
+  });
 }
 
 void Mha(const MhaOp::Params& p, const Exec& exec) {

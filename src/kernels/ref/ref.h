@@ -40,6 +40,7 @@ void GatherPages(const GatherPagesOp::Params&, const Exec&);
 void MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 void IndexTopK(const IndexTopKOp::Params&, const Exec&);
 void Mha(const MhaOp::Params&, const Exec&);
+void MergeSplits(const MergeSplitsOp::Params&, const Exec&);
 void LseMerge(const LseMergeOp::Params&, const Exec&);
 
 void Route(const RouteOp::Params&, const Exec&);

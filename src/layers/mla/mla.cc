@@ -7,21 +7,31 @@
 namespace latte {
 namespace {
 
-// [H, rows, C] of w_kv_b [H·(N+V), C], starting at row `begin` of each head.
-TensorView HeadRows(const MlaLayer& mla, int64_t begin, int64_t rows) {
-  const int64_t per_head = mla.dims.n + mla.dims.v;
-  TensorView out = mla.w_kv_b.matrix.weight;
+// [H, rows, C] of kv_b [H·(N+V), C], starting at row `begin` of each head.
+TensorView HeadRows(const MlaDims& dims, const Linear& kv_b, int64_t begin, int64_t rows) {
+  const int64_t per_head = dims.n + dims.v;
+  TensorView out = kv_b.matrix.weight;
+  const int64_t heads = out.shape[0] / per_head;
   out.data += begin * out.stride[0] * SizeOf(out.dtype);
   out.rank = 3;
   out.stride = {per_head * out.stride[0], out.stride[0], 1};
-  out.shape = {mla.dims.h, rows, mla.dims.c};
+  out.shape = {heads, rows, dims.c};
   return out;
 }
 
 }  // namespace
 
-TensorView MlaLayer::w_uk() const { return HeadRows(*this, 0, dims.n); }
-TensorView MlaLayer::w_uv() const { return HeadRows(*this, dims.n, dims.v); }
+TensorView WUk(const MlaDims& dims, const Linear& kv_b) { return HeadRows(dims, kv_b, 0, dims.n); }
+TensorView WUv(const MlaDims& dims, const Linear& kv_b) {
+  return HeadRows(dims, kv_b, dims.n, dims.v);
+}
+
+Linear MlaLayer::OwnKvB() const {
+  const int64_t per_head = dims.n + dims.v;
+  Linear out;
+  out.matrix = w_kv_b.matrix.ViewOfRows(own_begin() * per_head, own_end() * per_head);
+  return out;
+}
 
 std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, CacheDType cache) {
   if (path == MlaPath::kDecompressed)
@@ -73,10 +83,11 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   const int64_t t = x.shape[0];
-  const TensorView o = workspace.Take(DType::kF32, {t, mla.dims.h, mla.dims.v});
+  const int64_t h = mla.own_heads();
+  const TensorView o = workspace.Take(DType::kF32, {t, h, mla.dims.v});
   AttendFrom(mla, angles, x, o, step);
-  const TensorView u = GatherColumns(o.Reshape({t, mla.dims.h * mla.dims.v}), mla.w_o.inputs(),
-                                     step, /*unit=*/mla.dims.v);
+  const TensorView u =
+      GatherColumns(o.Reshape({t, h * mla.dims.v}), mla.w_o.inputs(), step, /*unit=*/mla.dims.v);
   ApplyShared(mla.w_o, u, y, step);
 }
 

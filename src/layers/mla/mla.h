@@ -46,6 +46,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "src/checkpoint/config/model_config.h"
 #include "src/layers/linear.h"
@@ -55,9 +56,17 @@
 
 namespace latte {
 
+// Ranks that divide a cache have the same H heads. Each computes them over its own keys, then passes on
+// the finished output of some: rank i of heads [begins[i], begins[i + 1]).
+struct HeadParts {
+  std::vector<int64_t> begins;  // [ranks + 1]; empty: this rank passes on all heads
+  int64_t own = 0;              // the place of this rank
+};
+
 // Weights and constants of one layer. Immutable after loading.
 struct MlaLayer {
   MlaDims dims;       // h: the heads of this rank
+  HeadParts parts;    // of these heads
   int64_t layer = 0;  // index into the cache
   float scale = 0;    // (N+R)^−1/2 · mscale²
   RopeConfig rope;
@@ -72,9 +81,20 @@ struct MlaLayer {
   // the keys that the layer before it attends to.
   std::optional<Indexer> indexer;
 
-  TensorView w_uk() const;  // [H, N, C] inside w_kv_b
-  TensorView w_uv() const;  // [H, V, C] inside w_kv_b
+  // The heads whose output this rank passes on: [own_begin, own_end) of dims.h.
+  int64_t own_begin() const { return parts.begins.empty() ? 0 : BeginOf(parts.own); }
+  int64_t own_end() const { return parts.begins.empty() ? dims.h : BeginOf(parts.own + 1); }
+  int64_t own_heads() const { return own_end() - own_begin(); }
+  // The rows of w_kv_b for them.
+  Linear OwnKvB() const;
+
+ private:
+  int64_t BeginOf(int64_t i) const { return parts.begins[static_cast<size_t>(i)]; }
 };
+
+// Of heads in a row of w_kv_b: W_UK [H, N, C] and W_UV [H, V, C] inside it.
+TensorView WUk(const MlaDims& dims, const Linear& kv_b);
+TensorView WUv(const MlaDims& dims, const Linear& kv_b);
 
 // A step's queries after projection and rotation. q [T, H, N+R] f32; the parts are views into it.
 struct MlaQueries {
@@ -111,7 +131,7 @@ inline bool OwnsChoice(const MlaLayer& mla, const StepContext& step) {
   return mla.indexer && step.cache->spec().Has(StreamId::kIndexer);
 }
 
-// The parts of Forward; x as in Forward, o is [T, H, V] f32. Project reads x once for both of its
+// The parts of Forward; x as in Forward, o is [T, own heads, V] f32. Project reads x once for both of its
 // products and, if latents are cached, appends them. Attend writes the rows of o that belong to
 // `group`, one or more neighbouring sequences of one path, by that path. key_positions: of the step;
 // empty: tokens attend to all keys up to themselves.

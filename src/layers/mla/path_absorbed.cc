@@ -1,9 +1,16 @@
 // Absorbed attention: q_latent = W_UKᵀ·q_nope, attention over latents, o = W_UV·o_latent. Used for
 // decoding and short continuations, and for sparse attention with a list of positions per token.
+//
+// Ranks that divide the cache have the same queries. Each attends to its own keys, and they merge the results:
+//
+//   parallel     W_UV before the merge: outputs of V numbers with their lse, by LseMergeOp in the order of ranks
+//   each split   W_UV after the merge: splits of C numbers, by MergeSplitsOp in the order of keys
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
 #include "src/layers/mla/mla.h"
+#include "src/layers/mla/over_ranks.h"
+#include "src/layers/ranks.h"
 
 namespace latte {
 namespace {
@@ -26,17 +33,16 @@ TensorView RoundQueries(const TensorView& x, StepContext& step) {
   return rounded;
 }
 
-// o = W_UV·o_latent, one product per head. Each row of o_latent is rounded separately, as for every
-// product with kv_b. o_latent: [T, H, C] contiguous; o: [T, H, V].
-void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const TensorView& o,
-                     StepContext& step) {
-  const MlaDims& dims = mla.dims;
+// o = W_UV·o_latent, one product per head of kv_b. Each row of o_latent is rounded separately, as for
+// every product with kv_b. o_latent: [T, H, C] contiguous; o: [T, H, V].
+void UpProjectValues(const MlaDims& dims, const Linear& kv_b, const TensorView& o_latent,
+                     const TensorView& o, StepContext& step) {
   const int64_t t = o.shape[0];
+  const int64_t h = o.shape[1];
   const auto by_heads = [&](const TensorView& rows) {
-    return HeadsFirst(rows.Reshape({t, dims.h, rows.shape[1]}));
+    return HeadsFirst(rows.Reshape({t, h, rows.shape[1]}));
   };
-  const Activations x =
-      RoundActivations(o_latent.Reshape({t * dims.h, dims.c}), {&mla.w_kv_b}, step);
+  const Activations x = RoundActivations(o_latent.Reshape({t * h, dims.c}), {&kv_b}, step);
   GemmProblem w_uv;
   if (x.codes.empty()) {
     w_uv.x = by_heads(x.plain);
@@ -45,10 +51,34 @@ void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const Tens
     w_uv.x_scale = by_heads(x.scale);
     w_uv.x_group = kActivationGroup;
   }
-  w_uv.w = mla.w_uv();
-  w_uv.w_scale = mla.w_kv_b.Scale(dims.n, dims.n + dims.v);
+  w_uv.w = WUv(dims, kv_b);
+  w_uv.w_scale = kv_b.Scale(dims.n, dims.n + dims.v);
   w_uv.y = HeadsFirst(o);
   Run<GemmOp>({{&w_uv, 1}}, step.exec);
+}
+
+// Writes o, the rows of one group, from what each rank has.
+void AttendOverRanks(const MlaLayer& mla, MlaDecodeOp::Params p, const TensorView& o,
+                     StepContext& step) {
+  Workspace& workspace = *step.workspace;
+  const MlaDims& dims = mla.dims;
+  const int64_t t = o.shape[0];
+  p.owner = OwnerOf(step);
+  if (!step.merges_each_split) {
+    p.o_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
+    p.lse = workspace.Take(DType::kF32, {t, dims.h});
+    Run<MlaDecodeOp>(p, step.exec);
+    const TensorView partial = workspace.Take(DType::kF32, {t, dims.h, dims.v});
+    UpProjectValues(dims, mla.w_kv_b, p.o_latent, partial, step);
+    return MergeOutputs(mla.parts, partial, p.lse, o, step);
+  }
+  const int64_t rows = MlaDecodeOp::RowsOfSplits(p.sequences, p.owner) * dims.h;
+  p.splits = {workspace.Take(DType::kF32, {rows, dims.c}), workspace.Take(DType::kF32, {rows}),
+              workspace.Take(DType::kF32, {rows})};
+  if (rows > 0) Run<MlaDecodeOp>(p, step.exec);
+  const TensorView o_latent = workspace.Take(DType::kF32, {t, mla.own_heads(), dims.c});
+  MergeSplits(mla.parts, p.splits, p.sequences, o_latent, step);
+  if (mla.own_heads() > 0) UpProjectValues(dims, mla.OwnKvB(), o_latent, o, step);
 }
 
 }  // namespace
@@ -64,23 +94,23 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q, std::span<const Se
 
   const TensorView q_nope = RoundQueries(q.nope.Slice(0, begin, end), step);
   const TensorView q_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
-  Run<GemmTOp>({HeadsFirst(q_nope), mla.w_uk(), HeadsFirst(q_latent),
+  Run<GemmTOp>({HeadsFirst(q_nope), WUk(dims, mla.w_kv_b), HeadsFirst(q_latent),
                 mla.w_kv_b.Scale(/*row_begin=*/0, dims.n + dims.v)},
                step.exec);
 
-  const TensorView o_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
   MlaDecodeOp::Params p;
   p.q_latent = q_latent;
   p.q_rope = q.rope.Slice(0, begin, end);
   p.pages = step.cache->View(StreamId::kLatent, mla.layer);
   p.sequences = group;
   if (!key_positions.empty()) p.positions = key_positions.Slice(0, begin, end);
-  p.o_latent = o_latent;
   p.scale = mla.scale;
   p.row_format = step.cache->spec().Stream(StreamId::kLatent).row_format;
+  if (step.cache_ranks != nullptr) return AttendOverRanks(mla, p, o.Slice(0, begin, end), step);
+  p.o_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
   Run<MlaDecodeOp>(p, step.exec);
 
-  UpProjectValues(mla, o_latent, o.Slice(0, begin, end), step);
+  UpProjectValues(dims, mla.w_kv_b, p.o_latent, o.Slice(0, begin, end), step);
 }
 
 }  // namespace latte

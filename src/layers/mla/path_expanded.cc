@@ -9,6 +9,7 @@
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
 #include "src/layers/mla/mla.h"
+#include "src/layers/mla/over_ranks.h"
 
 namespace latte {
 namespace {
@@ -24,14 +25,21 @@ struct ExpandedKeys {
 // the rows of one head would share a few sets of the caches.
 constexpr int64_t kPad = 16;
 
-// Cached rows [begin, end) of a stream, as f32. width: numbers per row.
+// Cached rows [begin, end) of a stream, as f32. width: numbers per row. Ranks that divide the cache give
+// theirs to all.
 TensorView GatherKeys(const MlaLayer& mla, StreamId stream, int64_t width,
                       const SequenceChunk& sequence, int64_t begin, int64_t end,
                       StepContext& step) {
   const TensorView rows = step.workspace->Take(DType::kF32, {end - begin, width});
-  Run<GatherPagesOp>({step.cache->View(stream, mla.layer), sequence.pages, begin, rows, mla.dims.c,
-                      step.cache->spec().Stream(stream).row_format},
-                     step.exec);
+  const auto read = [&](int64_t first, const TensorView& to) {
+    Run<GatherPagesOp>({step.cache->View(stream, mla.layer), sequence.pages, first, to, mla.dims.c,
+                        step.cache->spec().Stream(stream).row_format},
+                       step.exec);
+  };
+  if (step.cache_ranks == nullptr)
+    read(begin, rows);
+  else
+    ReadKeysOfRanks(begin, rows, read, step);
   return rows;
 }
 
@@ -54,14 +62,16 @@ ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceChunk& sequence, i
   const MlaDims& dims = mla.dims;
   const TensorView rows =
       GatherKeys(mla, StreamId::kLatent, dims.latent(), sequence, begin, end, step);
+  const int64_t h = mla.own_heads();
+  if (h == 0) return {};  // other ranks have read keys of this one
   const int64_t per_head = dims.n + dims.v;
-  const int64_t width = dims.h * per_head;
+  const int64_t width = h * per_head;
   const TensorView kv =
       step.workspace->Take(DType::kF32, {end - begin, width + kPad}).Slice(1, 0, width);
-  Apply(mla.w_kv_b, rows.Slice(1, 0, dims.c), kv, step);
-  return {Heads(kv, 0, dims.h, per_head, dims.n),
-          Heads(rows, dims.c, dims.h, /*per_head=*/0, dims.r),  // one rope key, shared by all heads
-          Heads(kv, dims.n, dims.h, per_head, dims.v)};
+  Apply(mla.OwnKvB(), rows.Slice(1, 0, dims.c), kv, step);
+  return {Heads(kv, 0, h, per_head, dims.n),
+          Heads(rows, dims.c, h, /*per_head=*/0, dims.r),  // one rope key, shared by all heads
+          Heads(kv, dims.n, h, per_head, dims.v)};
 }
 
 ExpandedKeys ReadExpanded(const MlaLayer& mla, const SequenceChunk& sequence, int64_t begin,
@@ -81,12 +91,15 @@ void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceChun
                     const TensorView& o, StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
-  const int64_t h = mla.dims.h;
+  const int64_t h = mla.own_heads();
   const int64_t v = mla.dims.v;
   const int64_t t = sequence.count;
   const int64_t rows_begin = sequence.query_start;
   const int64_t rows_end = rows_begin + t;
   const int64_t total_len = sequence.total_len();
+  const auto own_queries = [&](const TensorView& q_part) {
+    return q_part.Slice(0, rows_begin, rows_end).Slice(1, mla.own_begin(), mla.own_end());
+  };
 
   const TensorView lse = workspace.Take(DType::kF32, {t, h});
   const TensorView o_part = workspace.Take(DType::kF32, {t, h, v});
@@ -97,10 +110,11 @@ void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceChun
     const ExpandedKeys keys = sequence.path == MlaPath::kDecompressed
                                   ? ReadExpanded(mla, sequence, begin, end, step)
                                   : ExpandLatents(mla, sequence, begin, end, step);
+    if (h == 0) continue;
     const bool first = begin == 0;
     MhaOp::Params p;
-    p.q_nope = q.nope.Slice(0, rows_begin, rows_end);
-    p.q_rope = q.rope.Slice(0, rows_begin, rows_end);
+    p.q_nope = own_queries(q.nope);
+    p.q_rope = own_queries(q.rope);
     p.k_nope = keys.k_nope;
     p.k_rope = keys.k_rope;
     p.v = keys.v;

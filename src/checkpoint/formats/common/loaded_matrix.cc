@@ -33,6 +33,12 @@ void LoadedMatrix::KeepRows(int64_t begin, int64_t end) {
   row_begin += begin;
 }
 
+LoadedMatrix LoadedMatrix::ViewOfRows(int64_t begin, int64_t end) const {
+  LoadedMatrix out{weight, scale, zero, block_rows, block_columns, row_begin, column_begin, {}};
+  out.KeepRows(begin, end);
+  return out;
+}
+
 void LoadedMatrix::KeepColumns(int64_t begin, int64_t end) {
   const int64_t values = ValuesPerElement(weight.dtype);
   weight = weight.Slice(1, begin / values, end / values);

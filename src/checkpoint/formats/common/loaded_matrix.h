@@ -40,6 +40,8 @@ struct LoadedMatrix {
   // Keeps rows or columns [begin, end) of those that are here, as a view.
   void KeepRows(int64_t begin, int64_t end);
   void KeepColumns(int64_t begin, int64_t end);
+  // Rows [begin, end) of those that are here. This matrix must outlive them.
+  LoadedMatrix ViewOfRows(int64_t begin, int64_t end) const;
   // The columns at which a part may begin and end are multiples of it: they split no byte, no block and
   // no group of integers. 1: any column.
   int64_t ColumnUnit() const;

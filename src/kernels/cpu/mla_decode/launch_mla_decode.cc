@@ -1,7 +1,7 @@
 // Absorbed attention: divides the call among threads and merges the results.
 //
 // A row is one (token, head) pair of one sequence. The keys of a sequence are divided into splits
-// of kSplitKeys keys, anchored at position 0. Every split is computed from zero, and splits are
+// of kSplitKeys keys (key_owner.h), anchored at position 0. Every split is computed from zero, and splits are
 // merged from left to right, so the bytes of a row do not depend on which work items computed them.
 // A work item is a group of rows × consecutive splits; its size follows the number of threads.
 //
@@ -9,6 +9,9 @@
 // item copies the split's rows to a page of its own in scratch, so kernels read them as they read any
 // page, and a list of all positions gives the bytes of attention without lists. Items of other heads of
 // the token copy the same rows again.
+//
+// With several owners of keys, the splits of a sequence are the splits of one owner, numbered from 0 on. A call
+// that returns splits writes each to its place and merges none.
 #include <limits>
 
 #include "src/kernels/cpu/cached_row_layout.h"
@@ -19,8 +22,6 @@
 namespace latte::cpu {
 namespace {
 
-// Keys of a split. Merging a split costs one pass over o.
-constexpr int64_t kSplitKeys = 1024;
 static_assert(kSplitKeys % 128 == 0, "kernels cut their blocks at multiples of 128 keys");
 // Work items per thread if a call has several sequences: sequences differ in length, and with
 // several items per thread the last one ends not far behind the others. The items of one sequence
@@ -33,7 +34,8 @@ struct WorkItem {
   TokenRun tokens;
   int64_t row, rows;               // among the count·H rows of the tokens
   int64_t split_begin, split_end;  // splits of this item
-  int64_t splits;                  // all splits of these rows
+  int64_t splits;                  // all splits of these rows; 1 if the owner has none
+  int64_t split_rows;              // tokens of splits of earlier sequences, in Params::splits
   int64_t first_end;               // split_end of the item that begins at split 0
   int64_t index, count;            // among the items of these rows
   float* buffers;                  // results of the splits from first_end on
@@ -50,6 +52,9 @@ struct DecodeWork {
   int64_t max_rows;    // of an item
   int64_t item_pairs;  // rows × keys that an item should have
   int64_t macs;
+  KeyOwner owner;
+  bool returns_splits = false;
+  int64_t split_rows = 0;  // of sequences that have items
   bool merges = false;
   const Tuning* tuning = nullptr;
   std::span<WorkItem> items;
@@ -64,7 +69,7 @@ Blocking ChooseBlocking(const DecodeWork& list, const TokenRun& run) {
   const int64_t rows = run.count * list.h;
   Blocking blocking;
   blocking.groups = CeilDiv(rows, list.max_rows);
-  blocking.splits = CeilDiv(std::max<int64_t>(run.keys, 1), kSplitKeys);
+  blocking.splits = std::max<int64_t>(list.owner.SplitsOf(run.keys), 1);
   const int64_t group_rows = CeilDiv(rows, std::max<int64_t>(blocking.groups, 1));
   const int64_t split_pairs = std::max<int64_t>(group_rows * kSplitKeys, 1);
   blocking.splits_per_item = std::clamp<int64_t>(list.item_pairs / split_pairs, 1, blocking.splits);
@@ -90,7 +95,7 @@ void ChooseItemSize(DecodeWork& list, const MlaDecodeOp::Params& p, const Exec& 
   int64_t pairs = 0;
   int64_t runs = 0;
   ForEachTokenRun(p, [&](const TokenRun& run) {
-    pairs += run.count * shape.h * run.keys;
+    pairs += run.count * shape.h * list.owner.KeysOf(run.keys);
     ++runs;
   });
   list.macs = pairs * (2 * shape.c + shape.r);
@@ -109,6 +114,7 @@ void AddItems(DecodeWork& list, const TokenRun& run, size_t& at) {
     item.row = group * rows / blocking.groups;
     item.rows = (group + 1) * rows / blocking.groups - item.row;
     item.splits = blocking.splits;
+    item.split_rows = list.split_rows;
     item.first_end = blocking.splits_per_item;
     item.count = blocking.items_per_group();
     item.buffers = list.buffers;
@@ -117,10 +123,11 @@ void AddItems(DecodeWork& list, const TokenRun& run, size_t& at) {
       item.split_end = std::min(item.split_begin + blocking.splits_per_item, blocking.splits);
       list.items[at++] = item;
     }
-    if (item.count == 1) continue;
+    if (item.count == 1 || list.returns_splits) continue;
     list.merges = true;
     list.buffers += (blocking.splits - item.first_end) * BufferFloats(item.rows, list.c);
   }
+  list.split_rows += list.owner.SplitsOf(run.keys) * run.count;
 }
 
 // The list, its items and its buffers live in the threads' scratch.
@@ -128,12 +135,15 @@ DecodeWork MakeDecodeWork(const MlaDecodeOp::Params& p, int64_t max_rows, const 
   DecodeWork list;
   list.max_rows = max_rows;
   list.tuning = &TuningOf(*exec.machine);
+  list.owner = p.owner;
+  list.returns_splits = !p.splits.o.empty();
   ChooseItemSize(list, p, exec);
   int64_t items = 0;
   int64_t buffers = 0;
   ForEachTokenRun(p, [&](const TokenRun& run) {
     const Blocking blocking = ChooseBlocking(list, run);
     items += blocking.groups * blocking.items_per_group();
+    if (list.returns_splits) return;
     // Groups differ by at most one row.
     const int64_t group_rows = CeilDiv(run.count * list.h, std::max<int64_t>(blocking.groups, 1));
     buffers += blocking.groups * (blocking.splits - blocking.splits_per_item) *
@@ -163,6 +173,14 @@ SplitResult BufferOf(const DecodeWork& list, const WorkItem& item, int64_t split
   float* const o = item.buffers + (split - item.first_end) * BufferFloats(item.rows, list.c);
   float* const max = o + item.rows * list.c;
   return {o + row * list.c, max + row, max + item.rows + row};
+}
+
+// The place of a split that the op returns.
+SplitResult ReturnedOf(const MlaDecodeOp::Params& p, const DecodeWork& list, const WorkItem& item,
+                       int64_t split) {
+  const int64_t at = (item.split_rows + split * item.tokens.count) * list.h + item.row;
+  return {p.splits.o.Ptr<float>() + at * list.c, p.splits.max.Ptr<float>() + at,
+          p.splits.sum.Ptr<float>() + at};
 }
 
 void Normalize(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const DecodeWork& list,
@@ -204,6 +222,7 @@ DecodeTask DecodeTaskOf(const MlaDecodeOp::Params& p, const DecodeWork& list, co
 // is computed; other items keep their splits in buffers.
 struct ItemOutputs {
   const MlaDecodeKernel& kernel;
+  const MlaDecodeOp::Params& p;
   const DecodeWork& list;
   const WorkItem& item;
   SplitResult next;  // holds a split until it is merged
@@ -212,13 +231,15 @@ struct ItemOutputs {
   bool is_buffered() const { return item.split_begin > 0; }
   // Merges the split before `split`.
   void Merge() {
-    if (!is_buffered() && split > 1)
+    if (!list.returns_splits && !is_buffered() && split > 1)
       kernel.merge_splits(ResultOf(list, item, 0), next, 0, 1, item.rows, list.c);
   }
   static SplitResult Next(void* self) {
     ItemOutputs& outputs = *static_cast<ItemOutputs*>(self);
     outputs.Merge();
     const int64_t split = outputs.split++;
+    if (outputs.list.returns_splits)
+      return ReturnedOf(outputs.p, outputs.list, outputs.item, split);
     if (split == 0) return ResultOf(outputs.list, outputs.item, 0);
     return outputs.is_buffered() ? BufferOf(outputs.list, outputs.item, split, 0) : outputs.next;
   }
@@ -263,15 +284,33 @@ void RunListedSplits(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p
   }
 }
 
+// Computes the splits of an item one by one, if there are several owners.
+void RunOwnedSplits(const MlaDecodeKernel& kernel, const DecodeWork& list, const WorkItem& item,
+                    DecodeTask& t) {
+  if (list.owner.SplitsOf(item.tokens.keys) == 0) {
+    if (!list.returns_splits) StoreNoKeys(t.outputs.next(t.outputs.self), item.rows, t.c);
+    return;
+  }
+  const int64_t visible = t.q[item.rows - 1].visible;
+  t.splits = 1;
+  for (int64_t i = item.split_begin; i < item.split_end; ++i) {
+    t.key_begin = list.owner.Split(i) * kSplitKeys;
+    t.key_end = std::max(t.key_begin, std::min(visible, t.key_begin + kSplitKeys));
+    kernel.mla_decode(t);
+  }
+}
+
 void RunDecodeItem(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p,
                    const DecodeWork& list, const WorkItem& item, std::byte* scratch) {
   auto& own = LaunchScratch<DecodeScratch>(scratch);
   DecodeTask t = DecodeTaskOf(p, list, item, own.q);
   t.scratch = TargetScratch(scratch);
-  ItemOutputs outputs = {kernel, list, item, {own.o, own.max, own.sum}};
+  ItemOutputs outputs = {kernel, p, list, item, {own.o, own.max, own.sum}};
   t.split_keys = kSplitKeys;
   t.outputs = {&outputs, ItemOutputs::Next};
-  if (p.positions.empty()) {
+  if (p.owner.count > 1) {
+    RunOwnedSplits(kernel, list, item, t);
+  } else if (p.positions.empty()) {
     t.key_begin = item.split_begin * kSplitKeys;
     t.key_end = std::min(own.q[item.rows - 1].visible, item.split_end * kSplitKeys);
     t.splits = item.split_end - item.split_begin;
@@ -280,7 +319,7 @@ void RunDecodeItem(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p,
     RunListedSplits(kernel, p, item, t, own.q, scratch + kTaskBytes);
   }
   outputs.Merge();
-  if (item.count == 1) Normalize(kernel, p, list, item, 0, item.rows);
+  if (item.count == 1 && !list.returns_splits) Normalize(kernel, p, list, item, 0, item.rows);
 }
 
 // Merges the buffered splits in key order. Each item merges a share of its group's rows.
@@ -302,6 +341,8 @@ bool Supports(const MlaDecodeOp::Shape& s) {
 bool Supports(const GatherPagesOp::Shape& s) { return IsPlain(s.cache) || IsQuantised(s.kind); }
 
 void MlaDecode(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const Exec& exec) {
+  LATTE_CHECK(p.positions.empty() || (p.owner.count == 1 && p.splits.o.empty()),
+              "lists of positions with owners of keys");
   const DecodeWork list = MakeDecodeWork(p, kernel.max_rows, exec);
   const auto items = static_cast<int64_t>(list.items.size());
   const auto item = [&list](int64_t i) -> const WorkItem& {

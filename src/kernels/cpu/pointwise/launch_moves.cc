@@ -42,6 +42,7 @@ void RotateToken(const Target& target, const NormRopeAppendOp::Params& p,
 void StoreToken(const Target& target, const NormRopeAppendOp::Params& p,
                 const NormRopeAppendOp::Shape& s, int64_t t) {
   const int64_t row = p.slots[static_cast<size_t>(t)];
+  if (row < 0) return;
   std::byte* const to = p.pages.data + row * p.pages.shape[2] * SizeOf(s.cache);
   const float* const latent = p.latent.Row<float>(t);
   if (s.kind == CacheFormat::kPlain)
@@ -141,6 +142,7 @@ void Append(const Target& target, const AppendOp::Params& p, const Exec& exec) {
   const int64_t row_bytes = (s.first + s.second) * SizeOf(s.cache);
   ForEachRows(s.t, s.first + s.second, exec, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
+      if (p.slots[static_cast<size_t>(t)] < 0) continue;
       std::byte* const row = p.pages.data + p.slots[static_cast<size_t>(t)] * row_bytes;
       StorePlain(target, p.first.Row<float>(t), s.first, s.cache, 0, row);
       if (s.second > 0) StorePlain(target, p.second.Row<float>(t), s.second, s.cache, s.first, row);

@@ -130,6 +130,26 @@ constexpr Kernel<IndexTopKOp> kIndexTopK[] = {
      .order = "f32 chain"},
 };
 
+template <const MlaDecodeKernel& kKernel>
+void RunMergeSplits(const MergeSplitsOp::Params& p, const Exec& exec) {
+  MergeSplits(kKernel, p, exec);
+}
+
+// All kernels of mla_decode for an instruction set merge alike.
+constexpr Kernel<MergeSplitsOp> kMergeSplits[] = {
+    Reference<MergeSplitsOp>("ref.merge_splits", ref::MergeSplits),
+    {.name = "avx2.merge_splits",
+     .isa = x86::kAvx2,
+     .supports = Always<MergeSplitsOp>,
+     .run = RunMergeSplits<kAvx2Decode>,
+     .order = "f32x8"},
+    {.name = "avx512.merge_splits",
+     .isa = x86::kAvx512,
+     .supports = Always<MergeSplitsOp>,
+     .run = RunMergeSplits<kAvx512Decode>,
+     .order = "f32x16"},
+};
+
 constexpr Kernel<MhaOp> kMha[] = {
     Reference<MhaOp>("ref.mha", ref::Mha),
     {.name = "avx2.mha",
@@ -165,6 +185,10 @@ constexpr Kernel<MhaOp> kMha[] = {
 template <>
 std::span<const Kernel<MlaDecodeOp>> Kernels<MlaDecodeOp>() {
   return kMlaDecode;
+}
+template <>
+std::span<const Kernel<MergeSplitsOp>> Kernels<MergeSplitsOp>() {
+  return kMergeSplits;
 }
 template <>
 std::span<const Kernel<IndexTopKOp>> Kernels<IndexTopKOp>() {
