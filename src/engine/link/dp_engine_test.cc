@@ -414,6 +414,34 @@ TEST_P(DpEngineOfTinyTest, PromptsGoWhereTheirPrefixesAre) {
   });
 }
 
+// Four requests, one for each group; later, the group with the least work left gets a fifth.
+TEST_P(DpEngineOfTinyTest, TheChoiceHearsOfStepsAndOfCancelledRequests) {
+  for (const bool cancels : {false, true})
+    Lead([&](DpEngine& engine) {
+      engine.SetEventSink([](std::span<const TokenEvent>) {});
+      const auto ask = [&](uint64_t name, int64_t prompt, int64_t answer) {
+        Request r = Ask(prompt, name, 256);
+        r.tokens.front() = static_cast<int32_t>(name);
+        r.stop.max_tokens = answer;
+        const Result<RequestId> id = engine.Submit(std::move(r));
+        EXPECT_TRUE(id);
+        return id.value_or(0);
+      };
+      const RequestId first = cancels ? ask(0, 3, 150) : ask(0, 200, 1);
+      for (uint64_t name = 1; name < 4; ++name) ask(name, 3, 100);
+      // Of 200 tokens, 8 are left to compute after four steps of 48.
+      for (int step = 0; step < 4; ++step) EXPECT_TRUE(engine.Step());
+      if (cancels) {
+        engine.Cancel(first);
+        EXPECT_TRUE(engine.Step());
+      }
+      const int64_t before = engine.GroupStats()[0].generated_tokens;
+      ask(4, 3, 60);
+      Finish(engine);
+      EXPECT_GE(engine.GroupStats()[0].generated_tokens, before + 60);
+    });
+}
+
 // Requests wait in a queue of their group, whether or not the group has heard of them.
 TEST_P(DpEngineOfTinyTest, EveryGroupHasAQueueWithALimit) {
   Lead([&](DpEngine& engine) {

@@ -215,11 +215,33 @@ TEST_F(SimulateTest, ARequestThatComesDuringAStepIsAssignedBeforeItsReport) {
   EXPECT_DOUBLE_EQ(Run().requests[2].token_s[0], 2 + 1.1 + 2);
 }
 
+TEST_F(SimulateTest, TheChoiceHearsOfPrompts) {
+  settings_.options.dp = 2;
+  Add(0, 30, 1);  // three steps
+  Add(0, 3, 18);
+  Add(3, 10, 1);
+  // After a step, 20 tokens are left of the first prompt.
+  EXPECT_DOUBLE_EQ(Run().requests[2].token_s[0], 4 + 2 + 1.2);
+  trace_[2].arrival_s = 5;  // after two steps, 10 are left: less than the second answer
+  EXPECT_DOUBLE_EQ(Run().requests[2].token_s[0], 6 + 2);
+}
+
+TEST_F(SimulateTest, TheChoiceHearsOfEnds) {
+  settings_.options.dp = 2;
+  Add(0, 80, 1);  // until 16 s
+  Add(0, 4, 12);
+  Add(17, 10, 1);
+  EXPECT_DOUBLE_EQ(Run().requests[2].token_s[0], 16 + 1.1 + 2);
+}
+
 TEST_F(SimulateTest, EveryGroupHasAQueueOfItsOwn) {
   settings_.options.dp = 2;
   settings_.options.max_queued_requests = 2;
+  settings_.options.max_sequences = 1;
   for (int i = 0; i < 5; ++i) Add(0, 4, 1);
-  EXPECT_EQ(Run().Metrics()["refused"], 1);
+  const TraceResult out = Run();
+  EXPECT_EQ(out.Metrics()["refused"], 1);
+  EXPECT_EQ(out.counts.waiting_peak, 2);  // one in each, after the first step
 }
 
 TEST_F(SimulateTest, TheSameTraceGivesTheSameMetrics) {
