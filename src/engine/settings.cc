@@ -237,10 +237,11 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
   LATTE_RETURN_IF_ERROR(CheckMode(config, out.attention));
   out.sparse_from = SparseFrom(config, out.attention);
   if (out.sparse_from != kNeverSparse) out.indexer = config.indexer;
-  if (options.dcp > 1 && out.sparse_from != kNeverSparse)
+  if (options.dcp > 1 && out.sparse_from != kNeverSparse &&
+      out.deterministic == Determinism::kStrict)
     return Unsupported(
-        "dcp: expected 1, because this model chooses keys (sparse attention) and each rank must "
-        "see all of them; use --tp or --dp without --dcp");
+        "deterministic: expected on or off with --dcp for a model that chooses keys (sparse "
+        "attention), because the chosen keys of a split lie on several ranks, found strict");
   ModelConfig of_rank = config;
   of_rank.mla.h = share.Of(config.mla.h);
   if (share.count > 1 && !options.cache_dir.empty() &&

@@ -206,7 +206,9 @@ TEST_F(SettingsTest, WhatCannotDivideTheCacheIsRefused) {
   auto sparse = LoadModelConfig(std::string(LATTE_SOURCE_DIR) + "/models/tiny-sparse");
   ASSERT_TRUE(sparse);
   config_ = std::move(*sparse);
-  ExpectWords(Refusal({kGb, 0}), {"dcp: expected 1", "sparse attention"});
+  EXPECT_TRUE(With({kGb, 0}));
+  options_.deterministic = "strict";
+  ExpectWords(Refusal({kGb, 0}), {"deterministic: expected on or off", "sparse", "found strict"});
 }
 
 TEST(Determinism, NamesParseBack) {

@@ -57,12 +57,13 @@ class Dcp(RankCase):
             self.assertEqual(one.read_bytes(), many.read_bytes(), f"{model}, {layout}, {flags}")
 
     def test_in_parallel_they_are_close(self):
-        words = ["score", SOURCE / "models/tiny", "--ids", IDS, "--attention", "absorbed", "--dtype", "f32", "--logits"]
-        one = self.logits("one.npy", [LATTE, *words])
-        many = self.logits("many.npy", mpirun(2, 2, *words))
-        all_rows = list(divergences(one, many))
-        self.assertLess(sum(all_rows) / len(all_rows), 1e-6)
-        self.assertLess(max(all_rows), 1e-4)
+        for model, attention in (("tiny", "absorbed"), ("tiny-sparse", "auto")):
+            words = ["score", SOURCE / "models" / model, "--ids", IDS, "--attention", attention, "--dtype", "f32", "--logits"]
+            one = self.logits("one.npy", [LATTE, *words])
+            many = self.logits("many.npy", mpirun(2, 2, *words))
+            all_rows = list(divergences(one, many))
+            self.assertLess(sum(all_rows) / len(all_rows), 1e-6)
+            self.assertLess(max(all_rows), 1e-4)
 
     def test_requests_with_drafts_prefixes_and_little_room(self):
         requests = self.dir / "in.jsonl"
@@ -87,7 +88,7 @@ class Dcp(RankCase):
                             (["tiny", "--dcp", 2], "dcp: expected a divisor of the ranks of a group (1): 1, found 2"),
                             (["tiny", "--tp", 2, "--dcp", 2, "--attention", "decompressed"], "found decompressed"),
                             (["tiny", "--tp", 2, "--dcp", 2, "--device", "cuda"], "device: expected cpu with --dcp"),
-                            ([SOURCE / "models/tiny-sparse", "--tp", 2, "--dcp", 2], "sparse attention")):
+                            ([SOURCE / "models/tiny-sparse", "--tp", 2, "--dcp", 2, "--deterministic", "strict"], "found strict")):
             done = call([LATTE, "run", *words, "-p", "x"])
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(text, done.stderr.decode())

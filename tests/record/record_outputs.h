@@ -84,7 +84,9 @@ inline void AddOutputs(const MlaDecodeOp::Params& p, OutputHash& h) {
   h.Add(p.splits.o), h.Add(p.splits.max), h.Add(p.splits.sum);
 }
 inline void AddOutputs(const MergeSplitsOp::Params& p, OutputHash& h) { h.Add(p.o), h.Add(p.lse); }
-inline void AddOutputs(const IndexTopKOp::Params& p, OutputHash& h) { h.Add(p.positions); }
+inline void AddOutputs(const IndexTopKOp::Params& p, OutputHash& h) {
+  h.Add(p.positions), h.Add(p.scores);
+}
 inline void AddOutputs(const MhaOp::Params& p, OutputHash& h) { h.Add(p.o), h.Add(p.lse); }
 inline void AddOutputs(const LseMergeOp::Params& p, OutputHash& h) { h.Add(p.o), h.Add(p.lse); }
 inline void AddOutputs(const RouteOp::Params& p, OutputHash& h) {

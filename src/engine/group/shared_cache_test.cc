@@ -21,6 +21,7 @@
 namespace latte::shared_cache_test {
 namespace {
 
+using testing_support::CollectiveRecord;
 using testing_support::CollectiveTrace;
 using testing_support::EngineRun;
 using testing_support::MachineWithAvx2;
@@ -146,9 +147,9 @@ class SharedCacheTest : public testing::TestWithParam<Case> {
   // Calls f(model, followers) on the leader of all ranks. alike: the first ranks, which make the same calls.
   void Lead(int alike, const auto& f) const {
     const int ranks = GetParam().ranks;
-    std::vector<CollectiveTrace> traces(static_cast<size_t>(ranks));
+    traces_.assign(static_cast<size_t>(ranks), {});
     RunRanks(ranks, {}, [&](Communicator& world) {
-      const auto comm = MakeRecorded(world, traces[static_cast<size_t>(world.rank())]);
+      const auto comm = MakeRecorded(world, traces_[static_cast<size_t>(world.rank())]);
       const int groups = GetParam().groups;
       const int of_group = ranks / groups;
       const auto group = comm->Split(world.rank() / of_group, 0);
@@ -170,11 +171,12 @@ class SharedCacheTest : public testing::TestWithParam<Case> {
       followers.Stop();
     });
     for (int r = 1; r < alike; ++r)
-      EXPECT_EQ(TraceDifference(traces.front(), traces[static_cast<size_t>(r)]), "");
+      EXPECT_EQ(TraceDifference(traces_.front(), traces_[static_cast<size_t>(r)]), "");
   }
 
   Machine machine_ = MachineWithAvx2();
-  mutable int64_t disk_tokens_ = 0;  // of the last Ask
+  mutable int64_t disk_tokens_ = 0;              // of the last Ask
+  mutable std::vector<CollectiveTrace> traces_;  // of the last Lead
 };
 
 TEST_P(SharedCacheTest, SplitBySplitAnswersAreTheBytesOfOneRank) {
@@ -255,23 +257,41 @@ class SharedCacheLogitsTest : public SharedCacheTest {
 
 TEST_P(SharedCacheLogitsTest, AreThoseOfOneRank) {
   const auto whole = Load({});
-  const Logits strict = Score(*whole, SettingsOfOne(*whole, false, "strict"), nullptr);
+  // Chosen keys of a split lie on several ranks.
+  const bool chooses = SettingsOfOne(*whole, false, "on").sparse_from != kNeverSparse;
+  const int alike = GetParam().ranks;
+  if (!chooses) {
+    const Logits strict = Score(*whole, SettingsOfOne(*whole, false, "strict"), nullptr);
+    Lead(alike, [&](const Model& model, Followers& followers) {
+      EXPECT_TRUE(Score(model, SettingsOfOne(model, true, "strict"), &followers) == strict);
+    });
+  }
   const Logits usual = Score(*whole, SettingsOfOne(*whole, false, "on"), nullptr);
-  Lead(GetParam().ranks / GetParam().groups, [&](const Model& model, Followers& followers) {
-    EXPECT_TRUE(Score(model, SettingsOfOne(model, true, "strict"), &followers) == strict);
+  const ModelConfig& config = whole->config();
+  Lead(alike, [&](const Model& model, Followers& followers) {
     const Logits parallel = Score(model, SettingsOfOne(model, true, "on"), &followers);
     ASSERT_EQ(parallel.size(), usual.size());
     double worst = 0, sum = 0;
-    const std::vector<double> all = Divergences(usual, parallel, model.config().vocab);
+    const std::vector<double> all = Divergences(usual, parallel, config.vocab);
     for (const double kl : all) worst = std::max(worst, kl), sum += kl;
     EXPECT_LT(sum / static_cast<double>(all.size()), 1e-6);
     EXPECT_LT(worst, 1e-4);
   });
+  if (std::string_view(GetParam().attention) != "absorbed") return;
+  // The outputs of all heads of the rank, with their lse.
+  int64_t sent = 0;
+  for (const CollectiveRecord& one : traces_.front())
+    if (one.op == "all_to_all") sent += one.bytes;
+  const int64_t tokens = std::ssize(usual) / config.vocab;
+  const int64_t heads = config.mla.h * GetParam().cache_ranks / GetParam().ranks;
+  EXPECT_EQ(sent, tokens * config.layers * heads * (config.mla.v + 1) * 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SharedCacheLogitsTest,
                          testing::Values(Case{"models/tiny", 2, 2, "absorbed"},
-                                         Case{"tests/goldens/v3_noaux", 4, 2, "absorbed"}),
+                                         Case{"tests/goldens/v3_noaux", 4, 2, "absorbed"},
+                                         Case{"models/tiny-sparse", 2, 2, "auto", "f32"},
+                                         Case{"tests/goldens/v32_sparse", 3, 3, "auto", "f32"}),
                          testing_support::ParameterName());
 
 constexpr Case kCases[] = {

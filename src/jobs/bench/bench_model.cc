@@ -167,9 +167,11 @@ class RunnerHarness {
                  .announcer = followers},
                 OptionsOfRunner(settings), step_.capacity()) {
     const int64_t of_rank = cache_.pages() / options.batch;  // of a sequence
+    const int64_t each = std::min(owners_.MostPages(of_rank),
+                                  CeilDiv(settings.options.max_tokens, kModelPageTokens));
     for (int64_t b = 0; b < options.batch; ++b) {
       std::vector<int32_t>& own = pages_.emplace_back();
-      for (int64_t i = 0; i < owners_.MostPages(of_rank); ++i) {
+      for (int64_t i = 0; i < each; ++i) {
         const int64_t owner = owners_.OwnerAt(i);
         own.push_back(owners_.IdOf(owner, b * of_rank + owners_.PagesOf(owner, i)));
       }

@@ -37,6 +37,9 @@ struct IndexTopKOp {
     std::span<const SequenceChunk> sequences;  // rows without gaps
     TensorView positions;                      // [T, K] i32, written, as position_list.h defines it
     CacheRowFormat row_format = {};            // kPlain, or kF8 with no rope part
+    // [T, K] f32, written: the scores of the listed positions, NaN as −inf; the rest of a row is 0. Empty: not
+    // wanted. Kernels of GPUs write none.
+    TensorView scores = {};
   };
   struct Shape {
     int64_t t, h, w, k, page_tokens;
@@ -52,7 +55,7 @@ struct IndexTopKOp {
   static int64_t FirstRow(const Params& p, const SequenceChunk& s) {
     return s.query_start - p.sequences.front().query_start;
   }
-  // A token with at most K keys takes all of them, without scores.
+  // A token with at most K keys takes all of them, without scores if none are wanted.
   static OpWork WorkOf(const Params& p) {
     const Shape s = ShapeOf(p);
     OpWork out;

@@ -35,6 +35,13 @@ void ListBest(const IndexTopKOp::Params& p, int64_t t, const TensorView& keys) {
                            [&](int32_t j) { return scores[static_cast<size_t>(j)]; });
   order.resize(std::min(order.size(), static_cast<size_t>(p.positions.shape[1])));
   std::ranges::sort(order);
+  if (!p.scores.empty()) {
+    float* const row = p.scores.Row<float>(t);
+    const auto end = std::ranges::transform(order, row, [&](int32_t j) {
+                       return scores[static_cast<size_t>(j)];
+                     }).out;
+    std::fill(end, row + p.scores.shape[1], 0.0f);
+  }
   int32_t* const list = p.positions.Row<int32_t>(t);
   std::fill(std::ranges::copy(order, list).out, list + p.positions.shape[1], -1);
 }
@@ -46,7 +53,7 @@ void IndexTopK(const IndexTopKOp::Params& p, const Exec& exec) {
   for (const SequenceChunk& s : p.sequences) {
     if (s.count == 0) continue;
     const Tensor keys(DType::kF32, {s.total_len(), w});
-    GatherPages({p.pages, s.pages, 0, keys, w, p.row_format}, exec);
+    if (s.total_len() > 0) GatherPages({p.pages, s.pages, 0, keys, w, p.row_format}, exec);
     exec.threads->ParallelFor(s.count, [&](int64_t i) {
       ListBest(p, IndexTopKOp::FirstRow(p, s) + i, keys.view().Slice(0, 0, s.cached_len + i + 1));
     });

@@ -7,6 +7,7 @@
 #include "src/kernels/params/indexer.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
+#include "src/layers/mla/over_ranks.h"
 #include "src/tensor/dtype.h"
 
 namespace latte {
@@ -88,6 +89,7 @@ void ChooseKeys(const Indexer& indexer, const IndexerInputs& in,
   p.sequences = group;
   p.positions = step.key_positions.Slice(0, begin, end);
   p.row_format = step.cache->spec().Stream(StreamId::kIndexer).row_format;
+  if (step.cache_ranks != nullptr) return ChooseOverRanks(p, step);
   Run<IndexTopKOp>(p, step.exec);
 }
 

@@ -7,11 +7,13 @@
 //   MergeOutputs      4·H'·(V+1)
 //   MergeSplits       4·H'·(C+2), times its number of splits
 //   ReadKeysOfRanks   4·(C+R) per key that it has, to each other rank; once per chunk of a prompt
+//   ChooseOverRanks   8·K, to each other rank; only in layers that choose keys
 #pragma once
 
 #include <functional>
 #include <span>
 
+#include "src/kernels/params/indexer.h"
 #include "src/kernels/params/mla.h"
 #include "src/layers/mla/mla.h"
 
@@ -33,5 +35,11 @@ void MergeSplits(const HeadParts& parts, const SplitResults& splits,
 void ReadKeysOfRanks(int64_t begin, const TensorView& rows,
                      const std::function<void(int64_t, const TensorView&)>& read,
                      StepContext& step);
+
+// Chooses among the keys of all ranks: the lists that one rank with all keys would write. p: as for one rank.
+void ChooseOverRanks(IndexTopKOp::Params p, StepContext& step);
+
+// The positions in `lists` [T, K] i32 that are this rank's keys, in lists of the same shape in the workspace.
+TensorView OwnPositions(const TensorView& lists, StepContext& step);
 
 }  // namespace latte

@@ -63,7 +63,10 @@ void AttendOverRanks(const MlaLayer& mla, MlaDecodeOp::Params p, const TensorVie
   Workspace& workspace = *step.workspace;
   const MlaDims& dims = mla.dims;
   const int64_t t = o.shape[0];
-  p.owner = OwnerOf(step);
+  if (p.positions.empty())
+    p.owner = OwnerOf(step);
+  else
+    p.positions = OwnPositions(p.positions, step);
   if (!step.merges_each_split) {
     p.o_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
     p.lse = workspace.Take(DType::kF32, {t, dims.h});

@@ -110,6 +110,58 @@ TEST(IndexTopK, ExactInputsGiveTheListsOfTheReference) {
       ExpectListsOfReference(IndexCase(shape, k, rng, FillIntegers));
 }
 
+// Exact scores: kernels give the bytes of the reference, also where a token takes all of its keys.
+TEST(IndexTopK, ScoresOfTheListedKeysAreWrittenIfWanted) {
+  std::mt19937 rng(48);
+  const std::vector<DecodeShape> shapes = {
+      ShapeOf(3, 24, 16, kF32, {{1, 64}, {17, 130}, {5, 5}, {1, 63}}),
+      ShapeOf(2, 8, 16, kBF16, {{3, 9000}}),
+      ShapeOf(32, 128, 128, kF8, {{2, 300}, {11, 11}}),
+  };
+  for (const DecodeShape& shape : shapes)
+    for (const int64_t k : {1, 64, 1000}) {
+      const IndexCase c(shape, k, rng, FillIntegers);
+      SCOPED_TRACE(Describe(c));
+      const Guarded scores(DType::kF32, {c.positions.view().shape[0], k});
+      IndexTopKOp::Params p = c.Params();
+      p.scores = scores;
+      const std::vector<std::byte> lists = RunLists(Kernels<IndexTopKOp>().front(), c);
+      RunRef<IndexTopKOp>(p);
+      EXPECT_TRUE(c.positions.Bytes() == lists);
+      const std::vector<std::byte> want = scores.Bytes();
+      ForEachFastRow<IndexTopKOp>(IndexTopKOp::ShapeOf(p), [&](const Row& row) {
+        if (row.isa.family == IsaFamily::kCuda) return;
+        for (const int threads : {1, 3}) {
+          std::memset(scores.view().data, 0x7f, want.size());
+          RunRow(row, p, threads);
+          EXPECT_TRUE(c.positions.Bytes() == lists) << threads;
+          EXPECT_TRUE(scores.Bytes() == want) << threads;
+        }
+      });
+    }
+}
+
+// A token none of whose keys are here, as on one of several ranks.
+TEST(IndexTopK, ATokenWithoutKeysHasAnEmptyList) {
+  Tensor q(DType::kF32, {1, 1, 1});
+  Tensor weights(DType::kF32, {1, 1});
+  Tensor pages(DType::kF32, {1, 16, 1});
+  ForEachRow<IndexTopKOp>([&](const Row& row) {
+    if (row.isa.family == IsaFamily::kCuda) return;
+    std::vector<int32_t> positions(3, 7);
+    std::vector<float> scores(3, 7);
+    const SequenceChunk sequence{.count = 1, .cached_len = -1};
+    IndexTopKOp::Params p;
+    p.q = q, p.weights = weights, p.pages = pages;
+    p.sequences = {&sequence, 1};
+    p.positions = TensorView(positions.data(), DType::kI32, {1, 3});
+    p.scores = TensorView(scores.data(), DType::kF32, {1, 3});
+    RunRow(row, p);
+    EXPECT_EQ(positions, (List{-1, -1, -1}));
+    EXPECT_EQ(scores, (std::vector<float>{0, 0, 0}));
+  });
+}
+
 // More keys than a GPU keeps scores of in the memory that a block shares.
 TEST(IndexTopK, FarMoreKeysThanTheListHolds) {
   std::mt19937 rng(47);

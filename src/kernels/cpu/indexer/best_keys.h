@@ -27,6 +27,11 @@ inline int32_t PositionOf(RankedKey key) {
   return static_cast<int32_t>(~static_cast<uint32_t>(key));
 }
 
+inline float ScoreOf(RankedKey key) {
+  const auto ordered = static_cast<uint32_t>(key >> 32);
+  return std::bit_cast<float>((ordered >> 31) != 0 ? ordered & 0x7fffffffu : ~ordered);
+}
+
 // Keeps the `most` best of `keys` in their order, and returns them. copy: room for as many keys.
 inline std::span<RankedKey> KeepBest(std::span<RankedKey> keys, int64_t most, RankedKey* copy) {
   if (std::ssize(keys) <= most) return keys;

@@ -27,12 +27,13 @@ struct Group {
   int64_t row;  // of q
   int64_t token, count;
   int64_t ranges, range_keys;
+  bool scored;      // scores are wanted
   RankedKey* kept;  // [ranges, count, K], if there are several ranges
   int32_t* kept_count;
 
   int64_t KeysOf(int64_t i) const { return sequence->cached_len + token + i + 1; }
   int64_t keys() const { return KeysOf(count - 1); }  // of the last token
-  bool takes_all(int64_t k) const { return keys() <= k; }
+  bool takes_all(int64_t k) const { return keys() <= (scored ? 0 : k); }
   int64_t pairs(int64_t k) const { return takes_all(k) ? 0 : count * keys(); }
 };
 
@@ -41,7 +42,8 @@ void ForEachGroup(const IndexTopKOp::Params& p, const F& f) {
   for (const SequenceChunk& s : p.sequences) {
     const int64_t row = IndexTopKOp::FirstRow(p, s);
     for (int64_t token = 0; token < s.count; token += kTokens)
-      f(Group{&s, row + token, token, std::min(kTokens, s.count - token), 1, 0, nullptr, nullptr});
+      f(Group{&s, row + token, token, std::min(kTokens, s.count - token), 1, 0, !p.scores.empty(),
+              nullptr, nullptr});
   }
 }
 
@@ -61,8 +63,8 @@ void CutRanges(int64_t item_pairs, int64_t k, Group& group) {
   const int64_t most = std::max<int64_t>(group.keys() / std::max(k, kMinRange), 1);
   const int64_t ranges =
       std::clamp<int64_t>(group.pairs(k) / std::max<int64_t>(item_pairs, 1), 1, most);
-  group.range_keys = RoundUp(CeilDiv(group.keys(), ranges), kIndexKeys);
-  group.ranges = CeilDiv(group.keys(), group.range_keys);
+  group.range_keys = RoundUp(std::max<int64_t>(CeilDiv(group.keys(), ranges), 1), kIndexKeys);
+  group.ranges = std::max<int64_t>(CeilDiv(group.keys(), group.range_keys), 1);
 }
 
 // The plan lives in the threads' scratch.
@@ -110,17 +112,21 @@ Plan MakePlan(const IndexTopKOp::Params& p, const Exec& exec) {
   return plan;
 }
 
-void WriteList(std::span<const RankedKey> keys, std::span<int32_t> list) {
+std::span<int32_t> ListAt(const IndexTopKOp::Params& p, int64_t row) {
+  return {p.positions.Row<int32_t>(row), static_cast<size_t>(p.positions.shape[1])};
+}
+void WriteList(const IndexTopKOp::Params& p, int64_t row, std::span<const RankedKey> keys) {
+  const std::span<int32_t> list = ListAt(p, row);
   std::ranges::transform(keys, list.begin(), PositionOf);
   std::ranges::fill(list.subspan(keys.size()), -1);
+  if (p.scores.empty()) return;
+  float* const scores = p.scores.Row<float>(row);
+  std::fill(std::ranges::transform(keys, scores, ScoreOf).out, scores + list.size(), 0.0f);
 }
 void WriteAll(int64_t keys, std::span<int32_t> list) {
   const auto count = static_cast<size_t>(keys);
   std::iota(list.begin(), list.begin() + keys, 0);
   std::ranges::fill(list.subspan(count), -1);
-}
-std::span<int32_t> ListAt(const IndexTopKOp::Params& p, int64_t row) {
-  return {p.positions.Row<int32_t>(row), static_cast<size_t>(p.positions.shape[1])};
 }
 
 struct IndexScratch {
@@ -166,7 +172,11 @@ void RunIndexItem(const IndexTopKKernel& kernel, const IndexTopKOp::Params& p, c
                   int64_t range, std::byte* scratch, RankedKey* room) {
   const int64_t k = p.positions.shape[1];
   if (group.takes_all(k)) {
-    for (int64_t i = 0; i < group.count; ++i) WriteAll(group.KeysOf(i), ListAt(p, group.row + i));
+    for (int64_t i = 0; i < group.count; ++i)
+      if (group.scored)
+        WriteList(p, group.row + i, {});
+      else
+        WriteAll(group.KeysOf(i), ListAt(p, group.row + i));
     return;
   }
   auto& own = LaunchScratch<IndexScratch>(scratch);
@@ -179,7 +189,7 @@ void RunIndexItem(const IndexTopKKernel& kernel, const IndexTopKOp::Params& p, c
   for (int64_t i = 0; i < group.count; ++i) {
     const std::span<const RankedKey> keys = own.best[i].Keys();
     if (group.ranges == 1) {
-      WriteList(keys, ListAt(p, group.row + i));
+      WriteList(p, group.row + i, keys);
       continue;
     }
     const int64_t at = range * group.count + i;
@@ -196,7 +206,7 @@ void MergeToken(const IndexTopKOp::Params& p, const Group& group, int64_t i, Ran
     const int64_t at = range * group.count + i;
     end = std::copy_n(group.kept + at * k, group.kept_count[at], end);
   }
-  WriteList(KeepBest({room, end}, k, room + group.ranges * k), ListAt(p, group.row + i));
+  WriteList(p, group.row + i, KeepBest({room, end}, k, room + group.ranges * k));
 }
 
 }  // namespace
