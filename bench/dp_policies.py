@@ -8,8 +8,11 @@ shared  16 groups of prompts that begin alike, in a cache that holds six of thes
 giant   one prompt of 4,000 tokens among prompts of 20 to 80
 
 The traces are random and the same for the same seed. By simulation: requests/s where all requests are there at once; then the other
-figures where they arrive as fast as round-robin serves them so. All are means over the seeds. With --real, `latte serve --dp 2` answers the traces of --seeds, policy by policy in turn; the
-times of ranks on a busy machine differ widely, so the table has ratios to `tokens`: the median of the seeds, the least and the most.
+figures where they arrive as fast as round-robin serves them so. All are means over the seeds.
+
+With --real, `latte serve --dp 2` answers the same traces with 32 requests in flight, policy by policy in turn. Times of ranks on a busy machine
+differ widely, so the table has ratios to `tokens`: the median of the seeds, the least and the most. Steps, of the group that makes the most,
+depend little on what else the machine does.
 """
 import argparse
 import json
@@ -99,10 +102,11 @@ def serve(args, trace, path, seed, policy):
     with Server(args.latte, "--dp", 2, "--dp-policy", policy, "--draft-tokens", 0, *flags_of(args, trace), model=args.model) as server:
         out = json.loads(run(args.latte, "bench", "serve", "--url", f"http://127.0.0.1:{server.port}", "--trace", path, "--seed", seed,
                              "--shared-prefix-tokens", PREFIX, "--concurrency", 32, "--token-ids", "--ignore-eos", "--json"))
+        steps = server.metric("latte:engine_steps_total")
         server.stop()
     if out["failed"]:
         sys.exit(f"{trace}, {policy}: {out['errors']}")
-    return out["request_throughput"], out["p99_ttft_ms"], out["cached_input_tokens"]
+    return out["request_throughput"], out["p99_ttft_ms"], steps, out["cached_input_tokens"]
 
 
 def serve_all(args, trace, folder):
@@ -115,10 +119,11 @@ def serve_all(args, trace, folder):
             rows[policy].append(serve(args, trace, path, seed, policy))
     for policy in POLICIES:
         words = []
-        for column in range(2):
+        for column in range(3):
             ratios = sorted(a[column] / b[column] for a, b in zip(rows[policy], rows["tokens"]))
             words.append(f"{statistics.median(ratios):.2f} [{ratios[0]:.2f} {ratios[-1]:.2f}]")
-        print(f"| {trace} | {policy} | {words[0]} | {words[1]} | {statistics.mean(one[2] for one in rows[policy]):,.0f} |", flush=True)
+        cached = statistics.mean(one[3] for one in rows[policy])
+        print(f"| {trace} | {policy} | {' | '.join(words)} | {cached:,.0f} |", flush=True)
 
 
 def main():
@@ -139,7 +144,7 @@ def main():
             args.cost = folder / "cost.json"
             run(args.latte, "bench", "steps", args.model, "--page-tokens", 64, "--out", args.cost)
         if args.real:
-            print("| trace | policy | requests/s | p99 of first tokens | cached tokens |\n|---|---|---|---|---|")
+            print("| trace | policy | requests/s | p99 of first tokens | steps | cached tokens |\n|---|---|---|---|---|--:|")
         else:
             print("| trace | groups | policy | requests/s at once | requests/s | p99 of first tokens, ms | idle, % | cached tokens |\n"
                   "|---|--:|---|--:|--:|--:|--:|--:|")
