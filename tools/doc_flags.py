@@ -29,13 +29,15 @@ FENCE = re.compile(r"^ *```")
 
 
 def first_columns(text):
-    """(heading, flag) of every row of a table: the flags in its first column."""
+    """(heading, flag) of every row of a table: the flags in its first column. And of the shared options that a section names."""
     heading = ""
     for line in text.splitlines():
         if line.startswith("## "):
             heading = line[3:]
         if line.startswith("| `"):
             yield from ((heading, flag) for flag in FLAG.findall(line.split(" | ")[0]))
+        if line.startswith("[Shared options]"):
+            yield from ((heading, flag) for flag in FLAG.findall(line))
 
 
 class Flags:
