@@ -44,6 +44,7 @@ BUGS = [
     ("page table off by one", "attention", "LoadGlobal(pages + key / page_tokens)", "LoadGlobal(pages + (key + 1) / page_tokens)"),
     ("decode: keys of a list from the first on", "attention", "list == nullptr ? i : LoadGlobal(list + i)", "i"),
     ("zero keys give 0/0", "attention", "empty ? 0.0f : Div(row.o[i], row.sum)", "Div(row.o[i], row.sum)"),
+    ("NaN looks like no key", "attention", "row.sum == 0.0f", "row.max == MinusInfinity()"),
     ("lse without the sum", "attention", "Add(row.max, Log(row.sum))", "row.max"),
     ("first row of a chunk in the chunk before", "attention", "row >= LoadGlobal(&chunks[s + 1].query_start)",
      "row > LoadGlobal(&chunks[s + 1].query_start)"),

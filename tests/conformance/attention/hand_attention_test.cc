@@ -101,6 +101,35 @@ TEST(Hand, MhaIsCausalByAbsolutePosition) {
   });
 }
 
+// A NaN must not look like a row without keys, whose output is zero.
+TEST(Hand, OneScoreThatIsNaN) {
+  Floats q = {kNan, 1}, k = {1, 0}, value = {3, 5};
+  ForEachRow<MlaDecodeOp>([&](const Kernel<MlaDecodeOp>& row) {
+    if (!row.supports({2, 1, 1, 1, 1, DType::kF32})) return;
+    Floats pages = {3, 1, 5, 0}, q_latent = {0, 0}, o(2), lse(2);
+    const std::vector<int32_t> table = {0, 1};
+    const SequenceChunk sequence = {.count = 2, .pages = table};
+    RunRow(row, {View(q_latent, {2, 1, 1}),
+                 View(q, {2, 1, 1}),
+                 View(pages, {2, 1, 2}),
+                 {&sequence, 1},
+                 View(o, {2, 1, 1}),
+                 View(lse, {2, 1}),
+                 1.0f});
+    EXPECT_TRUE(std::isnan(o[0])) << row.name << ": " << o[0];
+    EXPECT_FALSE(std::isnan(o[1])) << row.name;
+  });
+  ForEachRow<MhaOp>([&](const Kernel<MhaOp>& row) {
+    if (!row.supports({2, 2, 1, 1, 1, 1, DType::kF32})) return;
+    Floats zeros = {0, 0}, o(2), lse(2);
+    RunRow(row,
+           {View(q, {2, 1, 1}), View(zeros, {2, 1, 1}), View(k, {2, 1, 1}), View(zeros, {2, 1, 1}),
+            View(value, {2, 1, 1}), 0, 0, View(o, {2, 1, 1}), View(lse, {2, 1}), 1.0f});
+    EXPECT_TRUE(std::isnan(o[0])) << row.name << ": " << o[0];
+    EXPECT_FALSE(std::isnan(o[1])) << row.name;
+  });
+}
+
 TEST(Hand, LseMerge) {
   ForEachRow<LseMergeOp>([&](const Kernel<LseMergeOp>& row) {
     //        equal  1:3   only a     only b     neither     +inf is none

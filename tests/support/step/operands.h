@@ -13,6 +13,7 @@ struct OperandLists {
   std::vector<SequenceChunk> sequences;
   std::vector<ExpertWeights> experts;
   std::vector<TensorView> layers;
+  std::vector<SplitResults> splits;
 };
 
 template <class T>
@@ -42,6 +43,11 @@ void VisitSequences(std::vector<SequenceChunk>& sequences, const F& f) {
   }
 }
 
+template <class F>
+void VisitResults(SplitResults& results, const F& f) {
+  f(results.o), f(results.max), f(results.sum);
+}
+
 // Calls f with every tensor and span of `p`, by reference. `lists` takes the place of the lists in `p`, and
 // must live as long as `p` is used. An op without an overload does not compile.
 template <class F>
@@ -69,12 +75,19 @@ template <class F>
 void VisitOperands(MlaDecodeOp::Params& p, OperandLists& lists, const F& f) {
   Own(p.sequences, lists.sequences);
   f(p.q_latent), f(p.q_rope), f(p.pages), f(p.positions), f(p.o_latent), f(p.lse);
+  VisitResults(p.splits, f);
   VisitSequences(lists.sequences, f);
+}
+template <class F>
+void VisitOperands(MergeSplitsOp::Params& p, OperandLists& lists, const F& f) {
+  Own(p.splits, lists.splits);
+  f(p.o), f(p.lse);
+  for (SplitResults& results : lists.splits) VisitResults(results, f);
 }
 template <class F>
 void VisitOperands(IndexTopKOp::Params& p, OperandLists& lists, const F& f) {
   Own(p.sequences, lists.sequences);
-  f(p.q), f(p.weights), f(p.pages), f(p.positions);
+  f(p.q), f(p.weights), f(p.pages), f(p.positions), f(p.scores);
   VisitSequences(lists.sequences, f);
 }
 template <class F>

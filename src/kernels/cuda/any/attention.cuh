@@ -31,8 +31,9 @@ template <class Value>
 LATTE_DEVICE void AddTile(OnlineRow& row, float score, int keys, int columns, const Value& value) {
   const SharedAddr scratch = SharedBase(), weights = scratch + kReductionBytes;
   const float max = Max(row.max, BlockMax(score, scratch));
-  if (max == MinusInfinity()) return;
-  const float weight = score == MinusInfinity() ? 0.0f : Exp(Sub(score, max));
+  // A score that is NaN leaves max as it is, and gets a weight that is NaN.
+  const float shift = max == MinusInfinity() ? 0.0f : max;
+  const float weight = score == MinusInfinity() ? 0.0f : Exp(Sub(score, shift));
   const float kept = row.max == MinusInfinity() ? 0.0f : Exp(Sub(row.max, max));
   StoreShared(weights + 4 * static_cast<SharedAddr>(Thread()), weight);
   row.sum = Fma(row.sum, kept, BlockSum(weight, scratch));  // waits for the weights too
@@ -50,7 +51,7 @@ LATTE_DEVICE void AddTile(OnlineRow& row, float score, int keys, int columns, co
 }
 
 LATTE_DEVICE void FinishRow(const OnlineRow& row, int columns, float* o, float* lse) {
-  const bool empty = row.max == MinusInfinity();
+  const bool empty = row.sum == 0.0f;  // no key; max may be −∞ too if all scores are NaN
   LATTE_UNROLL
   for (int i = 0; i < OnlineRow::kColumns; ++i) {
     const int column = Thread() + i * kAttentionThreads;

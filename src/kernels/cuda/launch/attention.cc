@@ -19,6 +19,7 @@ SequenceTable TableOf(std::span<const SequenceChunk> sequences) {
 
 void LaunchMlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   const MlaDecodeOp::Shape s = MlaDecodeOp::ShapeOf(p);
+  LATTE_CHECK(p.owner.count == 1 && p.splits.o.empty(), "keys of several owners on a GPU");
   MlaDecodeParams out = {};
   out.q_latent = p.q_latent.Ptr<const float>();
   out.q_rope = p.q_rope.Ptr<const float>();
@@ -40,6 +41,7 @@ void LaunchMlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
 void LaunchIndexTopK(const IndexTopKOp::Params& p, const Exec& exec) {
   constexpr int64_t kMostKept = 48 << 10;  // scores in the shared memory of a block
   const IndexTopKOp::Shape s = IndexTopKOp::ShapeOf(p);
+  LATTE_CHECK(p.scores.empty(), "scores of listed keys on a GPU");
   IndexTopKParams out = {};
   out.q = p.q.Ptr<const float>();
   out.weights = p.weights.Ptr<const float>();
