@@ -124,23 +124,15 @@ class Terminals(unittest.TestCase):
             self.assertEqual(any(" items/s" in update for update in updates), columns == 100, updates)
 
     def test_progress_of_a_prompt_is_taken_off_before_the_text(self):
-        prompt = PROMPT + ". Ann had a red ball." * 60
-        os.environ["LATTE_ISA"] = "ref"
-        try:
-            seen = in_terminal(200, "run", "-p", prompt, "--no-echo", "-n", 4, "--max-batch-tokens", 64)
-        finally:
-            del os.environ["LATTE_ISA"]
+        prompt = PROMPT + ". Ann had a red ball." * 120
+        seen = in_terminal(200, "run", "-p", prompt, "--no-echo", "-n", 4, "--max-batch-tokens", 64, "-t", 1, env=SLOW)
         self.assertRegex(seen, r"prompt +\d+%")
         last = seen.rindex("prompt ")
         self.assertIn("\r\x1b[K", seen[last:])
 
     def test_a_long_first_step_shows_progress_too(self):
-        prompt = PROMPT + ". Ann had a red ball." * 60
-        os.environ["LATTE_ISA"] = "ref"
-        try:
-            seen = in_terminal(200, "run", "-p", prompt, "--no-echo", "-n", 2, "--max-batch-tokens", 0)
-        finally:
-            del os.environ["LATTE_ISA"]
+        prompt = PROMPT + ". Ann had a red ball." * 400
+        seen = in_terminal(200, "run", "-p", prompt, "--no-echo", "-n", 2, "--max-batch-tokens", 0, "-t", 1, env=SLOW, until="prompt +0%")
         self.assertRegex(seen, r"prompt +0%")
 
     def test_a_first_line_comes_after_seconds_where_no_terminal_is(self):
