@@ -43,7 +43,7 @@ struct EngineOptions {
   int64_t ep = 1;                               // of them, each has whole experts: 1 or tp
   // Groups of these processes that have requests, a cache and a scheduler of their own; docs/ranks.md.
   int64_t dp = 1;  // a divisor of tp, or tp = 1: then as many processes
-  // Ranks of a group that divide the latent cache; docs/ranks.md. A divisor of the ranks of a group.
+  // Ranks of a group that divide the latent cache; docs/ranks.md. Divides the ranks of a group.
   int64_t dcp = 1;
   std::string dp_policy = "balanced";    // or "tokens", "round-robin": which group gets a request
   std::string expert_exchange = "auto";  // gather, padded or all-to-all: how tokens reach experts

@@ -48,8 +48,8 @@ class CacheManager {
   // The number of pages that Match would find. Changes nothing.
   int64_t MatchedPages(std::string_view salt, std::span<const int32_t> tokens) const;
 
-  // Appends pages until `pages` has room for `total_tokens`, each of the owner of its place. Evicts unused
-  // prefixes, least recently used first. Errors: kExhausted, and then nothing has changed.
+  // Appends pages until `pages` has room for `total_tokens`, each of the owner of its place. Evicts
+  // unused prefixes, least recently used first. Errors: kExhausted, and then nothing has changed.
   [[nodiscard]] Status Reserve(std::vector<int32_t>& pages, int64_t total_tokens);
 
   // Whether Reserve of `count` more pages for a sequence with `held` pages would succeed, and leave

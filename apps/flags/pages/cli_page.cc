@@ -75,8 +75,8 @@ std::vector<OptionGroup> ShownGroups(const CommandInfo& command) {
   return out;
 }
 
-// The rows of options that several commands have, word for word. The page has them once, in tables by the
-// names of their groups, in the order in which commands have them.
+// The rows of options that several commands have, word for word. The page has them once, in tables
+// by the names of their groups, in the order in which commands have them.
 class SharedOptions {
  public:
   explicit SharedOptions(const CommandInfo& program) {

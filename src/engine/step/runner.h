@@ -107,8 +107,9 @@ class Runner {
   // The rows that are kept [kept_rows, D].
   TensorView kept() const { return kept_; }
 
-  // The bytes of a cache page, as CacheSpec::bytes_per_page; what Step::page takes. Not between Run and the
-  // last NextLogits: a page of another rank is asked for by a step of its own. Throws as Run.
+  // The bytes of a cache page, as CacheSpec::bytes_per_page; what Step::page takes. A page of another
+  // rank takes a step of its own, so this is not called between Run and the last NextLogits. Throws
+  // as Run.
   std::vector<std::byte> SavePage(int32_t page);
 
   // For a device that is not the host: selects the kernels of steps on each of `paths` and runs none, then
