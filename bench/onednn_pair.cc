@@ -13,9 +13,9 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "lab/bench/random_mla_layer.h"
 #include "src/base/json_out.h"
 #include "src/jobs/bench/bench_timer.h"
-#include "src/jobs/bench/random_mla_layer.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
 

@@ -111,7 +111,7 @@ def tree_errors(root):
             listed.add(one)
             if not (root / one).exists():
                 yield f"ARCHITECTURE.md: the tree has {one}, which does not exist"
-    for folder in sorted(p for p in (root / "src").rglob("*") if p.is_dir() and any(p.iterdir())):
+    for folder in sorted(p for top in ("src", "lab") for p in (root / top).rglob("*") if p.is_dir() and any(p.iterdir())):
         name = str(folder.relative_to(root))
         if name not in listed:
             yield f"ARCHITECTURE.md: the tree lacks {name}/"

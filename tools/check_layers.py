@@ -1,15 +1,15 @@
 """Fails if a source file includes a folder it may not, or uses a third-party header, an intrinsic or `Isa` outside its
 place, if only tests include a header of the product, or if a folder holds too many files.
 
-The rule: a file may include its own folder and folders of strictly lower level (LEVELS); siblings never; and never the
-pairs in NEVER. FLOORS orders the subfolders of a folder. FENCED headers may appear only in the listed places.
+The rule: a file may include its own folder and folders of strictly lower level (LEVELS: folders of src, and lab); siblings
+never; and never the pairs in NEVER. FLOORS orders the subfolders of a folder. FENCED headers may appear only in the listed places.
 """
 import pathlib
 import re
 import sys
 
 LEVELS = dict(base=0, http=1, tensor=1, kernels=2, comm=2, text=2, grammar=3, jinja=3, checkpoint=3, cache=3, chat=4, hub=4, layers=4, models=5,
-              engine=6, openai=7, serve=8, jobs=8, embed=8, capi=9)
+              engine=6, openai=7, serve=8, jobs=8, embed=8, capi=9, lab=9)
 # Subfolders in layers, lowest first: a subfolder includes itself and the ones before it in the list; the subfolders of a
 # tuple do not include one another.
 FLOORS = [
@@ -46,16 +46,16 @@ FENCED = [
 # Words in code: vector and matrix intrinsics stay in one folder, only the kernels choose an instruction set, and kernels of
 # GPUs are written in words of ours, which the emulator can check.
 FENCED_WORDS = [
-    (re.compile(r"\b(_mm\d*_\w+|_tile_\w+|__builtin_ia32_(?!pause)\w+)"), ("src", "include", "apps", "tests", "fuzz", "bench"), (
+    (re.compile(r"\b(_mm\d*_\w+|_tile_\w+|__builtin_ia32_(?!pause)\w+)"), ("src", "lab", "include", "apps", "tests", "fuzz", "bench"), (
         "src/kernels/cpu/isa/",)),
     (re.compile(r"\b(threadIdx|blockIdx|blockDim|gridDim|__shared__|__syncthreads|__syncwarp|__shfl\w*|asm|__asm__)\b"), (
         "src/kernels/cuda", "tests/cuda"), ("src/kernels/cuda/words/",)),
-    (re.compile(r"\b(Isa\b|x86::)"), ("src", "include", "apps"), (
+    (re.compile(r"\b(Isa\b|x86::)"), ("src", "lab", "include", "apps"), (
         "src/kernels/", "src/layers/mla/calibration.cc", "src/jobs/bench/bench_timer.", "src/engine/core/engine_faults_test.cc",
         "src/engine/sampling/sampler_plain_test.cc", "src/layers/mla/path_cost_test.cc")),  # rates, peaks, tests
 ]
 MOST_FILES = 25  # source files of a folder at one level
-OURS = re.compile(r'^\s*#\s*include\s+"src/([a-z]+)/', re.M)
+OURS = re.compile(r'^\s*#\s*include\s+"(?:src/|(?=lab/))([a-z]+)/', re.M)
 ROOM = re.compile(r'^\s*#\s*include\s+"src/([^"]+)"', re.M)
 ANY = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
@@ -63,10 +63,9 @@ SOURCES = {".h", ".cc", ".c", ".cu", ".cuh"}
 
 
 def layer_violations(root):
-    for path in sorted((root / "src").rglob("*")):
-        if path.suffix not in SOURCES:
-            continue
-        here = path.relative_to(root / "src").parts[0]
+    for path in sorted(p for folder in ("lab", "src") for p in (root / folder).rglob("*") if p.suffix in SOURCES):
+        parts = path.relative_to(root).parts
+        here = parts[0] if parts[0] == "lab" else parts[1]
         for there in OURS.findall(path.read_text()):
             if there != here and (LEVELS[there] >= LEVELS[here] or there in NEVER.get(here, ())):
                 yield f"{path}: {here} (L{LEVELS[here]}) may not include {there} (L{LEVELS[there]})"
@@ -92,7 +91,7 @@ def room_violations(root):
 
 
 def fence_violations(root):
-    for folder in ("src", "include", "apps", "examples", "tests", "fuzz"):
+    for folder in ("src", "lab", "include", "apps", "examples", "tests", "fuzz"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in SOURCES:
                 continue
@@ -117,21 +116,21 @@ def word_violations(root):
 
 
 def test_only_headers(root):
-    """Headers of src and apps that are compiled, but only for tests, or only for the source file of the same name."""
+    """Headers of src, lab and apps that are compiled, but only for tests, or only for the source file of the same name."""
     users = {}
-    for path in (p for top in ("src", "include", "apps", "tests", "fuzz") for p in (root / top).rglob("*") if p.suffix in SOURCES):
+    for path in (p for top in ("src", "lab", "include", "apps", "tests", "fuzz") for p in (root / top).rglob("*") if p.suffix in SOURCES):
         name = str(path.relative_to(root).with_suffix(""))
         of_product = not name.endswith("_test") and not name.startswith(("tests/", "fuzz/"))
         for header in ANY.findall(path.read_text()):
             users.setdefault(header, set()).add(name if of_product else None)
     for name, of_one in sorted(users.items()):
         of_nvcc = name.endswith(".cuh")  # lists of kernels and programs of tests include them
-        if name.startswith(("src/", "apps/")) and not of_nvcc and not name.endswith("_test.h") and not of_one - {None, name.removesuffix(".h")}:
+        if name.startswith(("src/", "lab/", "apps/")) and not of_nvcc and not name.endswith("_test.h") and not of_one - {None, name.removesuffix(".h")}:
             yield f"{name}: no other file of the product includes it: move it to tests/support with its source file, or delete it"
 
 
 def crowded_folders(root):
-    for folder in sorted(p for top in ("src", "apps", "tests") for p in (root / top).rglob("*") if p.is_dir()):
+    for folder in sorted(p for top in ("src", "lab", "apps", "tests") for p in (root / top).rglob("*") if p.is_dir()):
         name = str(folder.relative_to(root))
         count = sum(path.suffix in SOURCES | {".py"} for path in folder.iterdir())
         if count > MOST_FILES:

@@ -6,8 +6,8 @@
 
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
+#include "lab/synth/synth.h"
 #include "src/base/json_out.h"
-#include "src/jobs/convert/synth.h"
 #include "src/models/registry.h"
 
 namespace latte {

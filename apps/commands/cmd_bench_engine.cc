@@ -3,8 +3,8 @@
 #include <array>
 
 #include "apps/commands/bench_command.h"
+#include "lab/bench/bench_engine.h"
 #include "src/base/json_out.h"
-#include "src/jobs/bench/bench_engine.h"
 
 namespace latte {
 namespace {

@@ -3,8 +3,8 @@
 #include "apps/flags/trace_flags.h"
 #include "apps/record_file.h"
 #include "apps/terminal/progress.h"
+#include "lab/simulation/bench_simulation.h"
 #include "src/base/json_out.h"
-#include "src/jobs/simulate/bench_simulation.h"
 #include "src/jobs/simulate/bench_steps.h"
 
 namespace latte {

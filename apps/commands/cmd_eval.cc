@@ -11,11 +11,11 @@
 #include "apps/flags/engine_flags.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
+#include "lab/eval/eval.h"
 #include "src/base/file.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
 #include "src/checkpoint/model_path.h"
-#include "src/jobs/eval/eval.h"
 
 namespace latte {
 namespace {

@@ -8,8 +8,8 @@
 #include "apps/flags/command.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
+#include "lab/synth/synth.h"
 #include "src/base/json_out.h"
-#include "src/jobs/convert/synth.h"
 
 namespace latte {
 namespace {

@@ -354,7 +354,7 @@ class BadInput(unittest.TestCase):
                     self.refused(*command, words=(name, *words))
 
     def test_the_messages_of_the_faq_are_messages(self):
-        sources = (path.read_text() for folder in ("src", "apps", "tools") for path in (ROOT / folder).rglob("*") if path.suffix in (".cc", ".sh"))
+        sources = (path.read_text() for folder in ("src", "lab", "apps", "tools") for path in (ROOT / folder).rglob("*") if path.suffix in (".cc", ".sh"))
         text = re.sub(r'"\s*"', "", "\n".join(sources)) + os.strerror(errno.EADDRINUSE)
         page = (ROOT / "docs" / "faq.md").read_text()
         rows = re.findall(r"^\| (`.*?) \|", page, re.M)

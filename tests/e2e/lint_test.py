@@ -14,7 +14,7 @@ class Lint(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        for name in ("src", "include", "apps", "tests"):
+        for name in ("src", "lab", "include", "apps", "tests"):
             (self.root / name).mkdir()
         subprocess.run(["git", "init", "-q", "."], cwd=self.root, check=True)
 
@@ -99,7 +99,9 @@ class Lint(unittest.TestCase):
     def test_includes_go_downwards(self):
         self.write("src/base/a.h", '#include "src/tensor/a.h"\n')
         self.write("src/jobs/a.h", "#include <nlohmann/json.hpp>\n")
-        self.refused("check_layers.py", "", "src/jobs/a.h: <nlohmann/json.hpp> belongs to src/base/json.")
+        self.write("src/jobs/b.h", '#include "lab/a.h"\n')
+        self.refused("check_layers.py", "src/base/a.h: base (L0)", "src/jobs/b.h: jobs (L8) may not include lab (L9)",
+                     "src/jobs/a.h: <nlohmann/json.hpp> belongs to src/base/json.")
 
     def test_documents_name_what_exists(self):
         self.write("src/a.h", "")

@@ -57,7 +57,7 @@ class Page(unittest.TestCase):
     def test_every_variable_that_the_source_reads_is_listed(self):
         listed = set(re.findall(r"`?\b([A-Za-z_]+)\b`?", PAGE.read_text().split("\n## Other environment variables")[1].split("\n## ")[0]))
         read = set()
-        for folder in ("src", "apps"):
+        for folder in ("src", "lab", "apps"):
             for path in (ROOT / folder).rglob("*.cc"):
                 if not path.name.endswith("_test.cc"):
                     read |= set(re.findall(r'(?:getenv|Env|IsSet|VariableOrEmpty)\("(\w+)"\)', path.read_text()))

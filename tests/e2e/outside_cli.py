@@ -363,7 +363,7 @@ def json_keys(outside, runs):
 
 
 def quoted_in_source(outside):
-    files = [p for folder in ("apps", "src") for p in (outside.root / folder).rglob("*") if p.suffix in (".cc", ".h")]
+    files = [p for folder in ("apps", "lab", "src") for p in (outside.root / folder).rglob("*") if p.suffix in (".cc", ".h")]
     return set(re.findall(r'"([\w*]+)"', "".join(p.read_text() for p in files if not p.stem.endswith("_test"))))
 
 

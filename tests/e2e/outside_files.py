@@ -16,7 +16,7 @@ LONG_PROMPT = list(range(100, 140))
 CACHE_FLAGS = ["--page-tokens", "16", "--context", "64", "--max-sequences", "2", "--prefill-workspace-tokens", "1024",
                "--dtype", "f32", "--cache-dtype", "bf16", "--draft-tokens", "0"]
 SCRIPTS = ("tools/**/*.sh", "tools/**/*.py", "bench/*.py", "fuzz/*.sh", "tests/limits/sweep.py")
-ENVIRONMENT_IN = ("apps", "src", "fuzz", "tests", "tools", "bench")
+ENVIRONMENT_IN = ("apps", "lab", "src", "fuzz", "tests", "tools", "bench")
 
 
 # Request bodies, trace lines and chat commands: the entries are the input, written by hand. In a pipe, an unknown chat

@@ -43,7 +43,7 @@ def number(most):
 @functools.cache
 def unit_tests():
     names = set()
-    for folder in ("src", "apps", "tests"):
+    for folder in ("src", "lab", "apps", "tests"):
         for path in (ROOT / folder).rglob("*_test.cc"):
             for suite, name in re.findall(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", path.read_text(), re.M):
                 names.add(f"{suite}.{name}")

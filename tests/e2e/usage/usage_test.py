@@ -56,7 +56,7 @@ class Pages(unittest.TestCase):
                          "docs/cli.md is stale: latte inspect --commands > docs/cli.md")
 
     def test_the_list_of_variables_has_all_that_the_sources_read(self):
-        files = [path for folder in ("src", "apps") for path in (ROOT / folder).rglob("*.cc") if not path.name.endswith("_test.cc")]
+        files = [path for folder in ("src", "lab", "apps") for path in (ROOT / folder).rglob("*.cc") if not path.name.endswith("_test.cc")]
         read = {name for path in files for name in
                 re.findall(r"(?:getenv|Env|IsSet|Environment|[vV]ariable(?:OrEmpty)?|is_set)\(\"([A-Z_]+)\"\)", path.read_text())}
         self.assertIn("LATTE_ISA", read)

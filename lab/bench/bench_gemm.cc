@@ -1,4 +1,4 @@
-#include "src/jobs/bench/bench_gemm.h"
+#include "lab/bench/bench_gemm.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,11 +10,11 @@
 
 #include <fmt/format.h>
 
+#include "lab/bench/bench_kernel.h"
 #include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
 #include "src/base/range.h"
-#include "src/jobs/bench/bench_kernel.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"

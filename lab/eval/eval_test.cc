@@ -1,4 +1,4 @@
-#include "src/jobs/eval/eval.h"
+#include "lab/eval/eval.h"
 
 #include <algorithm>
 #include <limits>

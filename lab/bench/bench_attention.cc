@@ -1,14 +1,14 @@
-#include "src/jobs/bench/bench_attention.h"
+#include "lab/bench/bench_attention.h"
 
 #include <cmath>
 #include <numeric>
 #include <vector>
 
+#include "lab/bench/bench_kernel.h"
 #include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
 #include "src/base/range.h"
-#include "src/jobs/bench/bench_kernel.h"
 #include "src/kernels/params/mla.h"
 
 namespace latte {

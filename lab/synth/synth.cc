@@ -1,4 +1,4 @@
-#include "src/jobs/convert/synth.h"
+#include "lab/synth/synth.h"
 
 #include <algorithm>
 #include <array>
@@ -13,13 +13,13 @@
 
 #include <fmt/format.h>
 
+#include "lab/synth/synth_tokenizer.h"
 #include "src/base/json_out.h"
 #include "src/base/random.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/expected_tensors.h"
 #include "src/checkpoint/formats/common/encoding.h"
 #include "src/jobs/convert/quant_scheme.h"
-#include "src/jobs/convert/synth_tokenizer.h"
 #include "src/tensor/dtype.h"
 
 namespace latte {

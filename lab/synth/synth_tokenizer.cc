@@ -1,4 +1,4 @@
-#include "src/jobs/convert/synth_tokenizer.h"
+#include "lab/synth/synth_tokenizer.h"
 
 #include <string_view>
 #include <utility>

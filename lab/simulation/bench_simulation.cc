@@ -1,14 +1,14 @@
-#include "src/jobs/simulate/bench_simulation.h"
+#include "lab/simulation/bench_simulation.h"
 
 #include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "lab/simulation/replay.h"
 #include "src/base/json_out.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/simulate/bench_steps.h"
-#include "src/jobs/simulate/replay.h"
 
 namespace latte {
 namespace {

@@ -1,13 +1,13 @@
-#include "src/jobs/bench/bench_absorption.h"
+#include "lab/bench/bench_absorption.h"
 
 #include <array>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "lab/bench/random_mla_layer.h"
 #include "src/base/json_out.h"
 #include "src/jobs/bench/bench_timer.h"
-#include "src/jobs/bench/random_mla_layer.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
 

@@ -1,4 +1,4 @@
-#include "src/jobs/eval/story_grammar.h"
+#include "lab/eval/story_grammar.h"
 
 #include <set>
 

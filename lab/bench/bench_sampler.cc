@@ -1,16 +1,16 @@
-#include "src/jobs/bench/bench_sampler.h"
+#include "lab/bench/bench_sampler.h"
 
 #include <array>
 #include <cmath>
 #include <numbers>
 #include <vector>
 
+#include "lab/bench/bench_kernel.h"
 #include "src/base/json_out.h"
 #include "src/base/random.h"
 #include "src/base/range.h"
 #include "src/base/thread_pool.h"
 #include "src/engine/sampling/sampler.h"
-#include "src/jobs/bench/bench_kernel.h"
 #include "src/jobs/random_draws.h"
 #include "src/kernels/op.h"
 

@@ -1,4 +1,4 @@
-#include "src/jobs/eval/mtp_acceptance.h"
+#include "lab/eval/mtp_acceptance.h"
 
 #include <filesystem>
 #include <fstream>

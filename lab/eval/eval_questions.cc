@@ -1,4 +1,4 @@
-#include "src/jobs/eval/eval_questions.h"
+#include "lab/eval/eval_questions.h"
 
 #include <algorithm>
 

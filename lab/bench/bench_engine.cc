@@ -1,4 +1,4 @@
-#include "src/jobs/bench/bench_engine.h"
+#include "lab/bench/bench_engine.h"
 
 #include <cstdlib>
 

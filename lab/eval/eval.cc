@@ -1,4 +1,4 @@
-#include "src/jobs/eval/eval.h"
+#include "lab/eval/eval.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lab/eval/eval_questions.h"
+#include "lab/eval/mtp_acceptance.h"
 #include "src/base/json_out.h"
 #include "src/base/thread_pool.h"
 #include "src/engine/core/complete.h"
 #include "src/engine/core/engine_core.h"
-#include "src/jobs/eval/eval_questions.h"
-#include "src/jobs/eval/mtp_acceptance.h"
 #include "src/jobs/score.h"
 
 namespace latte {

@@ -1,5 +1,5 @@
 // Compiles story_grammar.json to rules. story_text.cc generates and parses texts.
-#include "src/jobs/eval/story_grammar.h"
+#include "lab/eval/story_grammar.h"
 
 #include <algorithm>
 

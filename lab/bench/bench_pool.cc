@@ -1,4 +1,4 @@
-#include "src/jobs/bench/bench_pool.h"
+#include "lab/bench/bench_pool.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,11 +8,11 @@
 
 #include <sys/resource.h>
 
+#include "lab/bench/bench_kernel.h"
 #include "src/base/json_out.h"
 #include "src/base/limits/processors.h"
 #include "src/base/range.h"
 #include "src/base/thread_pool.h"
-#include "src/jobs/bench/bench_kernel.h"
 
 namespace latte {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "latte/status.h"
 
+#include "lab/eval/story_grammar.h"
 #include "src/base/random.h"
-#include "src/jobs/eval/story_grammar.h"
 #include "src/text/tokenizer.h"
 
 namespace latte {

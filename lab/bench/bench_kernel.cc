@@ -1,4 +1,4 @@
-#include "src/jobs/bench/bench_kernel.h"
+#include "lab/bench/bench_kernel.h"
 
 #include "src/base/random.h"
 

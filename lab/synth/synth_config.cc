@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lab/synth/synth.h"
 #include "src/base/json_out.h"
 #include "src/base/one_of.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/jobs/convert/quant_scheme.h"
-#include "src/jobs/convert/synth.h"
 
 namespace latte {
 namespace {

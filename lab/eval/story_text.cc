@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "src/jobs/eval/story_grammar.h"
+#include "lab/eval/story_grammar.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {

@@ -1,10 +1,10 @@
-#include "src/jobs/bench/bench_prefill.h"
+#include "lab/bench/bench_prefill.h"
 
 #include <cmath>
 
+#include "lab/bench/bench_kernel.h"
 #include "src/base/json_out.h"
 #include "src/base/range.h"
-#include "src/jobs/bench/bench_kernel.h"
 #include "src/kernels/params/mla.h"
 
 namespace latte {

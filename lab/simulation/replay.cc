@@ -1,4 +1,4 @@
-#include "src/jobs/simulate/replay.h"
+#include "lab/simulation/replay.h"
 
 #include <algorithm>
 #include <thread>

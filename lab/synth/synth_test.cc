@@ -1,4 +1,4 @@
-#include "src/jobs/convert/synth.h"
+#include "lab/synth/synth.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "src/jobs/bench/random_mla_layer.h"
+#include "lab/bench/random_mla_layer.h"
 
 #include <algorithm>
 #include <cmath>

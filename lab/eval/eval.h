@@ -11,10 +11,10 @@
 
 #include "latte/status.h"
 
+#include "lab/eval/story_grammar.h"
 #include "src/base/json_out_fwd.h"
 #include "src/engine/core/compute_device.h"
 #include "src/engine/settings.h"
-#include "src/jobs/eval/story_grammar.h"
 #include "src/jobs/job_progress.h"
 #include "src/models/model.h"
 #include "src/text/tokenizer.h"

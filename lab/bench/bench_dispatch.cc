@@ -1,14 +1,14 @@
-#include "src/jobs/bench/bench_dispatch.h"
+#include "lab/bench/bench_dispatch.h"
 
 #include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
+#include "lab/bench/random_mla_layer.h"
 #include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/jobs/bench/bench_timer.h"
-#include "src/jobs/bench/random_mla_layer.h"
 #include "src/layers/mla/path_cost.h"
 
 namespace latte {
