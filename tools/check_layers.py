@@ -9,7 +9,7 @@ import re
 import sys
 
 LEVELS = dict(base=0, http=1, tensor=1, kernels=2, comm=2, text=2, grammar=3, jinja=3, checkpoint=3, cache=3, chat=4, hub=4, layers=4, models=5,
-              engine=6, openai=7, serve=8, jobs=8, embed=8, capi=9, lab=9)
+              engine=6, session=7, openai=7, serve=8, jobs=8, embed=8, capi=9, lab=9)
 # Subfolders in layers, lowest first: a subfolder includes itself and the ones before it in the list; the subfolders of a
 # tuple do not include one another.
 FLOORS = [

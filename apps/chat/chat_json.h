@@ -6,7 +6,7 @@
 
 #include "latte/status.h"
 
-#include "src/jobs/conversation.h"
+#include "src/session/conversation.h"
 
 namespace latte {
 

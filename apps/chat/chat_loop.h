@@ -12,7 +12,7 @@
 
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/line_source.h"
-#include "src/jobs/conversation.h"
+#include "src/session/conversation.h"
 
 namespace latte {
 

@@ -21,8 +21,8 @@
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
 #include "src/engine/core/engine_core.h"
-#include "src/jobs/chat_session.h"
-#include "src/jobs/remote/remote_chat.h"
+#include "src/session/chat_session.h"
+#include "src/session/remote/remote_chat.h"
 
 namespace latte {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/flags/flag_set.h"
-#include "src/jobs/remote/api_server.h"
+#include "src/session/remote/api_server.h"
 
 namespace latte {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "src/jobs/remote/api_server.h"
+#include "src/session/remote/api_server.h"
 
 namespace latte {
 

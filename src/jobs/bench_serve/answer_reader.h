@@ -9,7 +9,7 @@
 #include "src/http/client/client.h"
 #include "src/http/client/sse.h"
 #include "src/jobs/bench_serve/record.h"
-#include "src/jobs/remote/answer_chunk.h"
+#include "src/session/remote/answer_chunk.h"
 
 namespace latte {
 

@@ -8,7 +8,7 @@
 
 #include "src/jobs/bench_serve/record.h"
 #include "src/jobs/bench_serve/workload.h"
-#include "src/jobs/remote/api_server.h"
+#include "src/session/remote/api_server.h"
 
 namespace latte {
 

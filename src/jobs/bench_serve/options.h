@@ -9,7 +9,7 @@
 
 #include "latte/status.h"
 
-#include "src/jobs/remote/api_server.h"
+#include "src/session/remote/api_server.h"
 
 namespace latte {
 

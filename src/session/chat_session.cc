@@ -1,4 +1,4 @@
-#include "src/jobs/chat_session.h"
+#include "src/session/chat_session.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "src/jobs/remote/api_server.h"
+#include "src/session/remote/api_server.h"
 
 #include <algorithm>
 #include <utility>

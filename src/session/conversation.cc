@@ -1,4 +1,4 @@
-#include "src/jobs/conversation.h"
+#include "src/session/conversation.h"
 
 #include <utility>
 

@@ -10,8 +10,8 @@
 #include "latte/status.h"
 
 #include "src/base/json_out_fwd.h"
-#include "src/jobs/conversation.h"
-#include "src/jobs/remote/api_server.h"
+#include "src/session/conversation.h"
+#include "src/session/remote/api_server.h"
 
 namespace latte {
 

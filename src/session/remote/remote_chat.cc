@@ -1,4 +1,4 @@
-#include "src/jobs/remote/remote_chat.h"
+#include "src/session/remote/remote_chat.h"
 
 #include <chrono>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "src/base/json_out.h"
 #include "src/base/timer.h"
 #include "src/http/client/sse.h"
-#include "src/jobs/remote/answer_chunk.h"
+#include "src/session/remote/answer_chunk.h"
 
 namespace latte {
 namespace {

@@ -1,9 +1,9 @@
-#include "src/jobs/remote/answer_chunk.h"
+#include "src/session/remote/answer_chunk.h"
 
 #include <fmt/format.h>
 
 #include "src/base/json.h"
-#include "src/jobs/remote/api_server.h"
+#include "src/session/remote/api_server.h"
 
 namespace latte {
 namespace {

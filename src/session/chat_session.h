@@ -16,7 +16,7 @@
 #include "src/chat/answer_message.h"
 #include "src/chat/prompt.h"
 #include "src/engine/core/complete.h"
-#include "src/jobs/conversation.h"
+#include "src/session/conversation.h"
 
 namespace latte {
 
