@@ -43,7 +43,11 @@ struct SynthSpec {
   bool tokenizer = true;  // MakeSynthTokenizer's, if the vocabulary has room for it
 };
 
-// "v2-lite", "v2", …
+// "v2-lite", "v2", …: the names in shapes.json. Published models and
+//   v3-attn   attention of V3 with small other layers, for comparing engines
+//   v3-lite   V3 with its multi-token-prediction layer and the widths of V2-Lite. The query latent, which
+//             V2-Lite lacks, is as wide as in GLM-4.7-Flash, whose hidden size is the same
+//   v3-micro  the attention widths of V3 in the smallest model that has all its parts, for tests of kernels
 std::vector<std::string> SynthShapes();
 
 // "v2-lite" or "v3.2:layers=2,dense=1,vocab=16384,experts=8,mtp=1,dtype=int4,seed=1".
