@@ -13,7 +13,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "lab/bench/random_mla_layer.h"
+#include "lab/bench/random_data.h"
 #include "src/base/json_out.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/kernels/params/gemm.h"

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <utility>
 
 #include "apps/flags/command.h"
 #include "src/base/json_out_fwd.h"
@@ -21,6 +23,27 @@ struct BenchFlags {
 // Adds a subcommand; `run` runs, and its progress is shown in `noun`, if the user chooses it.
 FlagSet AddOne(const FlagSet& bench, BenchFlags& flags, const std::string& name,
                const std::string& what, Bench run, const std::string& noun = "steps");
+
+// A subcommand whose flags set `options`.
+template <class Options>
+struct AddedBench {
+  FlagSet flags;
+  Options* options;  // as long as the command
+};
+
+// AddOne for a bench with options. `run(options, machine, progress)` returns the record.
+template <class Options, class Run>
+AddedBench<Options> AddBench(const FlagSet& bench, BenchFlags& flags, const std::string& name,
+                             const std::string& what, Run run, const std::string& noun = "steps") {
+  auto own = std::make_shared<Options>();
+  return {AddOne(
+              bench, flags, name, what,
+              [own, run](const Machine& machine, const JobProgress& progress) {
+                return run(*own, machine, progress);
+              },
+              noun),
+          own.get()};
+}
 
 // A model on disk, or a temporary model of a shape with random weights.
 struct ModelChoice {

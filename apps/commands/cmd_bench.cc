@@ -1,5 +1,6 @@
 // latte bench: speed of kernels and layers, compared with the peak of the processor.
 #include <filesystem>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -12,7 +13,6 @@
 #include "lab/bench/bench_dispatch.h"
 #include "lab/bench/bench_gemm.h"
 #include "lab/bench/bench_pool.h"
-#include "lab/bench/bench_prefill.h"
 #include "lab/bench/bench_sampler.h"
 #include "src/base/json_out.h"
 #include "src/jobs/bench/bench_model.h"
@@ -34,42 +34,39 @@ Result<DType> ParseFloat(std::string_view flag, const std::string& text) {
   return InvalidArgument(fmt::format("{}: expected f32, bf16 or f16, found '{}'", flag, text));
 }
 
-constexpr int64_t kUnset = INT64_MIN;
 constexpr char kCacheFormats[] = "bf16|f16|f32|fp8|fp8-dense|int8|q6";
+
+// The flags of every bench of a kernel.
+void AddKernelFlags(const FlagSet& sub, BenchKernelOptions& o) {
+  AddThreads(sub, o.threads, 1);
+  sub.Add("--kernel", o.kernel,
+          "a kernel of `latte inspect --kernels` (default: the engine's choice)");
+}
 
 struct AttentionFlags {
   BenchAttentionOptions options;
   std::string phase = "decode";
-  int64_t q_len = kUnset;
   std::string cache_dtype = "bf16";
   std::string dtype = "bf16";
-
-  Result<JsonOut> Run(const Machine& machine, const JobProgress& progress) const {
-    if (phase == "decode") return Decode(machine, progress);
-    if (phase == "prefill") return Prefill(machine, progress);
-    return InvalidArgument(fmt::format("--phase: expected decode or prefill, found '{}'", phase));
-  }
-  Result<JsonOut> Decode(const Machine& machine, const JobProgress& progress) const {
-    BenchAttentionOptions out = options;
-    out.q_len = q_len == kUnset ? 1 : q_len;
-    LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseCacheDType(cache_dtype));
-    return BenchAttention(out, machine, progress);
-  }
-  Result<JsonOut> Prefill(const Machine& machine, const JobProgress& progress) const {
-    const BenchAttentionOptions& o = options;
-    BenchPrefillOptions out{o.heads, o.context, o.batch, o.context, {}, o.threads, o.kernel};
-    if (q_len != kUnset) out.q_len = q_len;
-    LATTE_ASSIGN_OR_RETURN(out.dtype, ParseFloat("--dtype", dtype));
-    return BenchPrefill(out, machine, progress);
-  }
 };
 
+Result<JsonOut> RunAttention(const AttentionFlags& flags, const Machine& machine,
+                             const JobProgress& progress) {
+  BenchAttentionOptions options = flags.options;
+  if (flags.phase == "decode") {
+    LATTE_ASSIGN_OR_RETURN(options.cache_dtype, ParseCacheDType(flags.cache_dtype));
+    return BenchDecode(options, machine, progress);
+  }
+  if (flags.phase != "prefill")
+    return InvalidArgument(
+        fmt::format("--phase: expected decode or prefill, found '{}'", flags.phase));
+  LATTE_ASSIGN_OR_RETURN(options.dtype, ParseFloat("--dtype", flags.dtype));
+  return BenchPrefill(options, machine, progress);
+}
+
 void AddAttention(const FlagSet& bench, BenchFlags& flags) {
-  auto own = std::make_shared<AttentionFlags>();
-  const FlagSet sub = AddOne(bench, flags, "attention", "One attention kernel on random data",
-                             [own](const Machine& machine, const JobProgress& progress) {
-                               return own->Run(machine, progress);
-                             });
+  const auto [sub, own] = AddBench<AttentionFlags>(
+      bench, flags, "attention", "One attention kernel on random data", RunAttention);
   BenchAttentionOptions& o = own->options;
   sub.Add("--phase", own->phase,
           "decode: absorbed, over latents; prefill: expanded (default: decode)")
@@ -77,16 +74,13 @@ void AddAttention(const FlagSet& bench, BenchFlags& flags) {
   sub.Add("--heads", o.heads, "query heads (default: 128)");
   sub.Add("--context", o.context, "tokens per sequence, the new ones included (default: 8192)");
   sub.Add("--batch", o.batch, "sequences (default: 1)");
-  sub.Add("--q-len", own->q_len,
-          "new tokens per sequence (default: 1; prefill: all of the context)");
+  sub.Add("--q-len", o.q_len, "new tokens per sequence (default: 1; prefill: all of the context)");
   sub.Add("--cache-dtype", own->cache_dtype, "decode: format of the cache (default: bf16)")
       .Value(kCacheFormats);
   sub.Add("--c", o.c, "decode: width of the latent (default: 512)");
   sub.Add("--r", o.r, "decode: width of the rope part (default: 64)");
   sub.Add("--dtype", own->dtype, "prefill: arithmetic (default: bf16)").Value("bf16|f16|f32");
-  AddThreads(sub, o.threads, 1);
-  sub.Add("--kernel", o.kernel,
-          "a kernel of `latte inspect --kernels` (default: the engine's choice)");
+  AddKernelFlags(sub, o);
 }
 
 void AddDispatchOptions(const FlagSet& sub, DispatchOptions& o) {
@@ -95,14 +89,13 @@ void AddDispatchOptions(const FlagSet& sub, DispatchOptions& o) {
 }
 
 void AddDispatch(const FlagSet& bench, BenchFlags& flags) {
-  auto own = std::make_shared<DispatchOptions>();
-  const FlagSet sub =
-      AddOne(bench, flags, "dispatch", "The chosen attention path compared with the faster one",
-             [own](const Machine& machine, const JobProgress& progress) -> Result<JsonOut> {
-               const FoundRates found = MachineRates(machine);
-               WarnAboutRates(found.warning);
-               return BenchDispatch(*own, found.rates, machine, progress);
-             });
+  const auto [sub, own] = AddBench<DispatchOptions>(
+      bench, flags, "dispatch", "The chosen attention path compared with the faster one",
+      [](const DispatchOptions& options, const Machine& machine, const JobProgress& progress) {
+        const FoundRates found = MachineRates(machine);
+        WarnAboutRates(found.warning);
+        return BenchDispatch(options, found.rates, machine, progress);
+      });
   AddDispatchOptions(sub, *own);
 }
 
@@ -124,12 +117,10 @@ struct CalibrateFlags {
 };
 
 void AddCalibrate(const FlagSet& bench, BenchFlags& flags) {
-  auto own = std::make_shared<CalibrateFlags>();
-  const FlagSet sub = AddOne(bench, flags, "calibrate",
-                             "Measure the rates that attention paths are chosen by, and save them",
-                             [own](const Machine& machine, const JobProgress& progress) {
-                               return own->Run(machine, progress);
-                             });
+  const auto [sub, own] = AddBench<CalibrateFlags>(
+      bench, flags, "calibrate",
+      "Measure the rates that attention paths are chosen by, and save them",
+      std::mem_fn(&CalibrateFlags::Run));
   AddDispatchOptions(sub, own->options);
   sub.Add("--out", own->out,
           "file to write (default: $LATTE_RATES, else ~/.cache/latte/rates.json)")
@@ -137,11 +128,8 @@ void AddCalibrate(const FlagSet& bench, BenchFlags& flags) {
 }
 
 void AddAbsorption(const FlagSet& bench, BenchFlags& flags) {
-  auto own = std::make_shared<AbsorptionOptions>();
-  const FlagSet sub = AddOne(bench, flags, "absorption", "A decode step of one layer in five forms",
-                             [own](const Machine& machine, const JobProgress& progress) {
-                               return BenchAbsorption(*own, machine, progress);
-                             });
+  const auto [sub, own] = AddBench<AbsorptionOptions>(
+      bench, flags, "absorption", "A decode step of one layer in five forms", BenchAbsorption);
   sub.Add("--heads", own->heads, "query heads (default: 128)");
   sub.Add("--context", own->context, "cached tokens per request (default: 1024)");
   sub.Add("--batch", own->batch, "requests (default: 1)");
@@ -158,18 +146,13 @@ void AddWeights(const FlagSet& sub, BenchWeights& o) {
           "activations (default: int8 for int8 and int4 weights, f32 for "
           "f32 weights, otherwise bf16)")
       .Value("f32|bf16|int8");
-  AddThreads(sub, o.threads, 1);
-  sub.Add("--kernel", o.kernel,
-          "a kernel of `latte inspect --kernels` (default: the engine's choice)");
+  AddKernelFlags(sub, o);
 }
 
 FlagSet AddGemm(const FlagSet& bench, BenchFlags& flags, const std::string& name) {
-  auto own = std::make_shared<BenchGemmOptions>();
+  const auto [sub, own] = AddBench<BenchGemmOptions>(
+      bench, flags, name, "One matrix product on random data", BenchGemm);
   own->name = name;
-  const FlagSet sub = AddOne(bench, flags, name, "One matrix product on random data",
-                             [own](const Machine& machine, const JobProgress& progress) {
-                               return BenchGemm(*own, machine, progress);
-                             });
   sub.Add("--m", own->m, "rows of activations (default: 1)");
   sub.Add("--n", own->n, "outputs (default: 7168)");
   sub.Add("--k", own->k, "inputs (default: 7168)");
@@ -177,45 +160,35 @@ FlagSet AddGemm(const FlagSet& bench, BenchFlags& flags, const std::string& name
   return sub;
 }
 
-FlagSet AddShaped(const FlagSet& bench, BenchFlags& flags, const std::string& name,
-                  const std::string& what, BenchShapeOptions& o, Bench run) {
-  const FlagSet sub = AddOne(bench, flags, name, what, std::move(run));
+void AddShape(const FlagSet& sub, BenchShapeOptions& o) {
   sub.Add("--shape", o.shape, "published shape (default: v3)").Value("v2-lite|v3");
   sub.Add("--m", o.m, "tokens (default: 1)");
   AddWeights(sub, o);
-  return sub;
 }
 
 void AddShapes(const FlagSet& bench, BenchFlags& flags) {
-  auto own = std::make_shared<BenchShapeOptions>();
-  AddShaped(bench, flags, "projections", "The matrix products around attention", *own,
-            [own](const Machine& machine, const JobProgress& progress) {
-              return BenchProjections(*own, machine, progress);
-            });
-  auto moe = std::make_shared<BenchShapeOptions>();
-  AddShaped(bench, flags, "moe", "The experts of one layer", *moe,
-            [moe](const Machine& machine, const JobProgress& progress) {
-              return BenchMoe(*moe, machine, progress);
-            })
-      .Add("--skew", moe->skew,
-           "the router chooses expert e with weight (e + 1)^-skew (default: 0)");
+  const auto projections = AddBench<BenchShapeOptions>(
+      bench, flags, "projections", "The matrix products around attention", BenchProjections);
+  AddShape(projections.flags, *projections.options);
+  const auto moe =
+      AddBench<BenchShapeOptions>(bench, flags, "moe", "The experts of one layer", BenchMoe);
+  AddShape(moe.flags, *moe.options);
+  moe.flags.Add("--skew", moe.options->skew,
+                "the router chooses expert e with weight (e + 1)^-skew (default: 0)");
 }
 
 void AddPool(const FlagSet& bench, BenchFlags& flags) {
-  auto threads = std::make_shared<int>(2);
-  const FlagSet sub = AddOne(bench, flags, "pool", "Cost of handing work to threads",
-                             [threads](const Machine&, const JobProgress& progress) {
-                               return BenchPool(*threads, progress);
-                             });
+  const auto [sub, threads] =
+      AddBench<int>(bench, flags, "pool", "Cost of handing work to threads",
+                    [](int count, const Machine&, const JobProgress& progress) {
+                      return BenchPool(count, progress);
+                    });
   AddThreads(sub, *threads, 2);
 }
 
 void AddSampler(const FlagSet& bench, BenchFlags& flags) {
-  auto own = std::make_shared<BenchSamplerOptions>();
-  const FlagSet sub = AddOne(bench, flags, "sampler", "Cost of sampling per row of logits",
-                             [own](const Machine& machine, const JobProgress& progress) {
-                               return BenchSampler(*own, machine, progress);
-                             });
+  const auto [sub, own] = AddBench<BenchSamplerOptions>(
+      bench, flags, "sampler", "Cost of sampling per row of logits", BenchSampler);
   sub.Add("--vocab", own->vocab, "logits per row (default: 129280)");
   sub.Add("--rows", own->rows, "rows sampled by one call (default: 16)");
   AddThreads(sub, own->threads, 1);

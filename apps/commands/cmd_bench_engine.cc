@@ -24,25 +24,27 @@ struct EngineBench {
       return std::find(kNames.begin(), kNames.end(), field.name) != kNames.end();
     });
   }
-  // Errors: of flags and variables, of loading and of `bench`.
-  template <class Bench>
-  Result<JsonOut> Run(Bench bench, const JobProgress& progress) const {
-    Options out = options;
-    LATTE_RETURN_IF_ERROR(flags.Apply(out.engine));
-    LATTE_RETURN_IF_ERROR(flags.Validate(out.engine));
-    return model.Run(out.engine, [&](const Model& loaded, const ComputeDevice& device) {
-      return bench(loaded, out, device, progress);
-    });
-  }
 };
 
+// Errors: of flags and variables, of loading and of `bench`.
+template <class Options>
+auto OnModel(Result<JsonOut> (*bench)(const Model&, const Options&, const ComputeDevice&,
+                                      const JobProgress&)) {
+  return [bench](const EngineBench<Options>& chosen, const Machine&,
+                 const JobProgress& progress) -> Result<JsonOut> {
+    Options out = chosen.options;
+    LATTE_RETURN_IF_ERROR(chosen.flags.Apply(out.engine));
+    LATTE_RETURN_IF_ERROR(chosen.flags.Validate(out.engine));
+    return chosen.model.Run(out.engine, [&](const Model& loaded, const ComputeDevice& device) {
+      return bench(loaded, out, device, progress);
+    });
+  };
+}
+
 void AddBatch(const FlagSet& bench, BenchFlags& flags) {
-  auto all = std::make_shared<EngineBench<BenchBatchOptions>>();
-  const FlagSet sub =
-      AddOne(bench, flags, "batch", "Decode steps of many requests compared with one",
-             [all](const Machine&, const JobProgress& progress) {
-               return all->Run(BenchBatch, progress);
-             });
+  const auto [sub, all] = AddBench<EngineBench<BenchBatchOptions>>(
+      bench, flags, "batch", "Decode steps of many requests compared with one",
+      OnModel(BenchBatch));
   auto* own = &all->options;
   all->model.Add(sub);
   sub.Add("--batches", own->batches, "requests at once (default: 1,8,16,32)")
@@ -56,12 +58,8 @@ void AddBatch(const FlagSet& bench, BenchFlags& flags) {
 }
 
 void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
-  auto all = std::make_shared<EngineBench<BenchPrefixOptions>>();
-  const FlagSet sub = AddOne(
-      bench, flags, "prefix", "Gain from cached prefixes of prompts",
-      [all](const Machine&, const JobProgress& progress) {
-        return all->Run(BenchPrefix, progress);
-      },
+  const auto [sub, all] = AddBench<EngineBench<BenchPrefixOptions>>(
+      bench, flags, "prefix", "Gain from cached prefixes of prompts", OnModel(BenchPrefix),
       "tokens");
   auto* own = &all->options;
   all->model.Add(sub);
@@ -76,12 +74,8 @@ void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
 }
 
 void AddDeterminism(const FlagSet& bench, BenchFlags& flags) {
-  auto all = std::make_shared<EngineBench<BenchDeterminismOptions>>();
-  const FlagSet sub = AddOne(
-      bench, flags, "determinism", "Cost of each level of determinism",
-      [all](const Machine&, const JobProgress& progress) {
-        return all->Run(BenchDeterminism, progress);
-      },
+  const auto [sub, all] = AddBench<EngineBench<BenchDeterminismOptions>>(
+      bench, flags, "determinism", "Cost of each level of determinism", OnModel(BenchDeterminism),
       "tokens");
   auto* own = &all->options;
   all->model.Add(sub);

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "lab/bench/harness.h"
+#include "lab/bench/random_data.h"
 #include "lab/bench/random_mla_layer.h"
 #include "src/base/json_out.h"
-#include "src/jobs/bench/bench_timer.h"
 #include "src/kernels/params/gemm.h"
-#include "src/kernels/registry.h"
 
 namespace latte {
 namespace {
@@ -49,20 +49,12 @@ struct Form {
 
 }  // namespace
 
-Status AbsorptionOptions::Validate() const {
-  const auto in_range = [](std::string_view flag, int64_t value, int64_t most) -> Status {
-    if (value >= 1 && value <= most) return {};
-    return InvalidArgument(fmt::format("{}: expected 1 to {}, found {}", flag, most, value));
-  };
-  LATTE_RETURN_IF_ERROR(in_range("--heads", heads, 128));
-  LATTE_RETURN_IF_ERROR(in_range("--context", context, 1 << 17));
-  LATTE_RETURN_IF_ERROR(in_range("--batch", batch, 1024));
-  return in_range("--threads", threads, 1024);
-}
-
 Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machine,
                                 const JobProgress& progress) {
-  LATTE_RETURN_IF_ERROR(o.Validate());
+  LATTE_RETURN_IF_ERROR(FlagsInRange({{"--heads", o.heads, 1, 128},
+                                      {"--context", o.context, 1, 1 << 17},
+                                      {"--batch", o.batch, 1, 1024},
+                                      {"--threads", o.threads, 1, 1024}}));
   MeasuredSteps steps(progress, 1 + kAbsorptionRuns);
   RandomMlaLayer::Options sample;
   sample.dims = DeepSeekDims(o.heads);
@@ -87,8 +79,7 @@ Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machi
       Form{"CD", around, expanded_cache}, Form{"CC", around + kv_b, latent_cache},
       Form{"A_CC", around + kv_b, latent_cache}, Form{"A_CC_ME", around + kv_b, latent_cache},
       Form{"AM_CC_ME", w_qr.bytes() + w_uq_uk.bytes() + w_uv_o.bytes(), latent_cache}};
-  ThreadPool threads(o.threads);
-  const Exec exec{&threads, &machine};
+  const BenchThreads exec(o.threads, machine);
   for (int run = -1; run < kAbsorptionRuns; ++run) {  // the first run warms up
     if (run < 0)
       steps.WarmUp("warming up");

@@ -23,13 +23,11 @@ struct AbsorptionOptions {
   int64_t context = 1024;  // cached tokens per request
   int64_t batch = 1;       // requests, one new token each
   int threads = 1;
-  // Errors: kInvalidArgument naming the flag.
-  [[nodiscard]] Status Validate() const;
 };
 
 // "forms": for each form its us, weight_bytes, cache_bytes and speedup over CD (medians of 5
 // interleaved runs).
-// Errors: of Validate; kExhausted if memory is short.
+// Errors: kInvalidArgument naming the flag; kExhausted if memory is short.
 [[nodiscard]] Result<JsonOut> BenchAbsorption(const AbsorptionOptions& options,
                                               const Machine& machine,
                                               const JobProgress& progress = {});

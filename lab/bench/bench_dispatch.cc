@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "lab/bench/harness.h"
 #include "lab/bench/random_mla_layer.h"
 #include "src/base/json_out.h"
 #include "src/base/math.h"
-#include "src/jobs/bench/bench_timer.h"
 #include "src/layers/mla/path_cost.h"
 
 namespace latte {
@@ -118,30 +118,25 @@ void MakeRise(RateCurve& curve) {
     curve.points[i - 1].gflops = std::min(curve.points[i - 1].gflops, curve.points[i].gflops);
 }
 
+Status CheckRanges(const DispatchOptions& o) {
+  return FlagsInRange({{"--heads", o.heads, 1, 128}, {"--threads", o.threads, 1, 1024}});
+}
+
 double Gflops(double flops, double seconds) { return flops * 1e-9 / std::max(seconds, 1e-9); }
 
 }  // namespace
 
-Status DispatchOptions::Validate() const {
-  if (heads < 1 || heads > 128)
-    return InvalidArgument(fmt::format("--heads: expected 1 to 128, found {}", heads));
-  if (threads < 1 || threads > 1024)
-    return InvalidArgument(fmt::format("--threads: expected 1 to 1024, found {}", threads));
-  return {};
-}
-
 // The time of a path minus the measured time of one part is the time of the other part.
 Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& machine,
                               const JobProgress& progress) {
-  LATTE_RETURN_IF_ERROR(options.Validate());
+  LATTE_RETURN_IF_ERROR(CheckRanges(options));
   // The ceilings, and every point; one token alone has no point of expanded attention.
   MeasuredSteps steps(progress, 1 + std::ssize(kExpandKeys) + 2 * std::ssize(kChunkTokens) - 1 +
                                     std::ssize(kScoredTokens));
   constexpr int64_t kContext = 4096;
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomMlaLayer> sample,
                          Sample(options, kContext + kRunTokens));
-  ThreadPool threads(options.threads);
-  const Exec exec{&threads, &machine};
+  const BenchThreads exec(options.threads, machine);
   Ceilings ceilings;
   steps.Begin("arithmetic and memory");
   for (int run = 0; run < kDispatchRuns; ++run) ceilings.Sample(exec, /*dram=*/true);
@@ -199,12 +194,11 @@ Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& mac
 
 Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& rates,
                               const Machine& machine, const JobProgress& progress) {
-  LATTE_RETURN_IF_ERROR(options.Validate());
+  LATTE_RETURN_IF_ERROR(CheckRanges(options));
   MeasuredSteps steps(progress, std::ssize(kContexts) * kCountsOfNew);
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomMlaLayer> sample,
                          Sample(options, kContexts.back() + kMostNew));
-  ThreadPool threads(options.threads);
-  const Exec exec{&threads, &machine};
+  const BenchThreads exec(options.threads, machine);
   JsonOut grid = JsonOut::array();
   double worst = 1;
   for (const int64_t cached : kContexts)

@@ -13,12 +13,10 @@ struct DispatchOptions {
   int64_t heads = 16;  // 1 … 128; C = 512, R = 64, N = V = 128
   int threads = 1;     // 1 … 1024
   DType dtype = DType::kBF16;
-  // Errors: kInvalidArgument naming the flag.
-  [[nodiscard]] Status Validate() const;
 };
 
 // Rates of the parts of attention on this machine, medians of 7 runs each.
-// Errors: of Validate; kExhausted if memory is short.
+// Errors: kInvalidArgument naming the flag; kExhausted if memory is short.
 [[nodiscard]] Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& machine,
                                             const JobProgress& progress = {});
 

@@ -118,17 +118,10 @@ struct BatchRun {
   EngineStats before = {};
 
   double tokens_per_s() const { return static_cast<double>(batch) / Median(seconds); }
-  OpWork work() const {
-    OpWork out;
-    for (const auto& [op, use] : times) {
-      out.flops += use.work.flops;
-      out.bytes += use.work.bytes;
-    }
-    return out;
+  double PerStep(int64_t work) const {
+    return static_cast<double>(work) / static_cast<double>(seconds.size());
   }
-  double bytes_per_step() const {
-    return static_cast<double>(work().bytes) / static_cast<double>(seconds.size());
-  }
+  double bytes_per_step() const { return PerStep(TotalWork(times).bytes); }
 
   void Step(const Exec& host, bool sample) {
     harness->core->Measure(&times);
@@ -148,7 +141,7 @@ struct BatchRun {
                 {"ms", median * 1e3},
                 {"us", median * 1e6},
                 {"overhead", 1 - in_model / in_steps},
-                {"flops", static_cast<double>(work().flops) / static_cast<double>(seconds.size())},
+                {"flops", PerStep(TotalWork(times).flops)},
                 {"bytes", bytes_per_step()},
                 {"unique_bytes", bytes_per_step()},
                 {"memory_fraction",

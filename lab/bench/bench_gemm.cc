@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -10,22 +9,18 @@
 
 #include <fmt/format.h>
 
-#include "lab/bench/bench_kernel.h"
+#include "lab/bench/harness.h"
+#include "lab/bench/random_data.h"
+#include "lab/synth/synth.h"
 #include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
-#include "src/base/range.h"
-#include "src/jobs/bench/bench_timer.h"
+#include "src/checkpoint/config/model_config.h"
 #include "src/kernels/params/gemm.h"
-#include "src/kernels/registry.h"
-#include "src/tensor/tensor.h"
 
 namespace latte {
 namespace {
 
-constexpr int kGemmRuns = 9;
-constexpr int kGemmSteps = 1 + kGemmRuns;  // of MeasureGemm: a trial and the runs
-constexpr double kRunSeconds = 0.02;       // long compared with a clock tick and a wake-up
 constexpr int64_t kPoolBytes = int64_t{512} << 20;
 constexpr int64_t kMaxGemmBytes = int64_t{16} << 30;
 constexpr int64_t kMemoryRows = 64;  // up to this M, weights are read from memory
@@ -33,7 +28,7 @@ constexpr int64_t kGroup = 128;      // group size of int8 activations
 
 // The formats of --dtype and --act.
 struct Format {
-  DType w, x;
+  DType w = DType::kBF16, x = DType::kBF16;
   int64_t rows = 0, columns = 0;  // of a scale group; columns 0: all; rows 0: no scales
 };
 
@@ -46,70 +41,38 @@ std::optional<DType> BlocksNamed(const std::string& name) {
 }
 
 Result<Format> FormatOf(const BenchWeights& o) {
-  Format out{DType::kBF16, DType::kBF16};
-  if (o.dtype == "f32")
-    out = {DType::kF32, DType::kF32};
-  else if (o.dtype == "f16")
-    out.w = DType::kF16;
-  else if (o.dtype == "fp8")
-    out = {DType::kF8E4M3, DType::kBF16, 128, 128};
-  else if (o.dtype == "int8")
-    out = {DType::kI8, DType::kI8, 1, 0};
-  else if (o.dtype == "int4")
-    out = {DType::kU4, DType::kI8, 1, 32};
+  constexpr std::pair<std::string_view, Format> kWeights[] = {
+      {"f32", {DType::kF32, DType::kF32}},      {"f16", {DType::kF16, DType::kBF16}},
+      {"bf16", {DType::kBF16, DType::kBF16}},   {"fp8", {DType::kF8E4M3, DType::kBF16, 128, 128}},
+      {"int8", {DType::kI8, DType::kI8, 1, 0}}, {"int4", {DType::kU4, DType::kI8, 1, 32}}};
+  constexpr std::pair<std::string_view, DType> kActivations[] = {
+      {"f32", DType::kF32}, {"bf16", DType::kBF16}, {"int8", DType::kI8}};
+  const auto named = [](const std::string& name) {
+    return [&name](const auto& entry) { return entry.first == name; };
+  };
+  Format out;
+  const auto w = std::find_if(std::begin(kWeights), std::end(kWeights), named(o.dtype));
+  if (w != std::end(kWeights))
+    out = w->second;
   else if (const std::optional<DType> blocks = BlocksNamed(o.dtype))
-    out.w = *blocks;
-  else if (o.dtype != "bf16")
+    out = {*blocks, DType::kBF16};
+  else
     return InvalidArgument(fmt::format(
         "--dtype: expected f32, f16, bf16, fp8, int8, int4 or a type of GGUF blocks, as Q4_K, "
         "found '{}'",
         o.dtype));
-  if (o.act == "f32")
-    out.x = DType::kF32;
-  else if (o.act == "bf16")
-    out.x = DType::kBF16;
-  else if (o.act == "int8")
-    out.x = DType::kI8;
-  else if (!o.act.empty())
-    return InvalidArgument(fmt::format("--act: expected f32, bf16 or int8, found '{}'", o.act));
+  if (!o.act.empty()) {
+    const auto x = std::find_if(std::begin(kActivations), std::end(kActivations), named(o.act));
+    if (x == std::end(kActivations))
+      return InvalidArgument(fmt::format("--act: expected f32, bf16 or int8, found '{}'", o.act));
+    out.x = x->second;
+  }
   if (IsBlocks(out.w) && !IsPlain(out.x))
     return InvalidArgument(
         fmt::format("--act: expected f32 or bf16 with {}, found {}", o.dtype, o.act));
   LATTE_RETURN_IF_ERROR(FlagInRange("--threads", o.threads, 1, 1024));
   return out;
 }
-
-// Memory filled with numbers that are normal in every type: no NaN, infinity or subnormal.
-class RandomOperands {
- public:
-  explicit RandomOperands(int64_t bytes) : memory_(DType::kU8, {RoundUp(bytes, 64)}) {
-    constexpr int64_t kBlock = 1 << 20;
-    std::byte* const data = memory_.view().data;
-    const int64_t size = memory_.bytes();
-    for (int64_t i = 0; i < std::min(kBlock, size); ++i) {
-      const uint64_t bits = Mix64(static_cast<uint64_t>(i));
-      // Odd bytes are the upper byte of a bf16 or f16 between 2^−15 and 2, or of a small f32. Even
-      // bytes are normal numbers as e4m3.
-      data[i] = static_cast<std::byte>(i % 2 == 0 ? (bits & 0xbfu) | 9u
-                                                  : (bits & 0x80u) | 0x38u | (bits & 7u));
-    }
-    for (int64_t at = kBlock; at < size; at += kBlock)
-      std::memcpy(data + at, data, static_cast<size_t>(std::min(kBlock, size - at)));
-  }
-  // The next tensor [b, n, k] of a type; starts again at the end of the memory.
-  TensorView Take(DType type, int64_t b, int64_t n, int64_t k) {
-    const int64_t width = CeilDiv(k, ValuesPerElement(type));
-    const int64_t bytes = RoundUp(b * n * width * SizeOf(type), 64);
-    if (used_ + bytes > memory_.bytes()) used_ = 0;
-    const TensorView out(memory_.view().data + used_, type, {b, n, width});
-    used_ += bytes;
-    return out;
-  }
-
- private:
-  Tensor memory_;
-  int64_t used_ = 0;
-};
 
 int64_t WeightBytes(const Format& f, int64_t n, int64_t k) {
   int64_t bytes = n * CeilDiv(k, ValuesPerElement(f.w)) * SizeOf(f.w);
@@ -178,8 +141,8 @@ class Source {
 
 Result<const Kernel<GemmOp>*> FindRow(const std::string& name, const GemmOp::Shape& shape,
                                       const Machine& machine) {
-  return FindBenchRow<GemmOp>(name, shape, fmt::format("{} times {}", Name(shape.x), Name(shape.w)),
-                              machine);
+  return FindBenchKernel<GemmOp>(name, shape,
+                                 fmt::format("{} times {}", Name(shape.x), Name(shape.w)), machine);
 }
 
 // What all products of a bench share.
@@ -188,41 +151,16 @@ struct Bench {
   MeasuredSteps& steps;
 };
 
-// Times `call(i)` with increasing i and adds the results to the record, which names the product.
+// Times `call(i)` and adds the figures to the record, which names the product.
 void MeasureGemm(const std::function<void(int64_t)>& call, const GemmWork& work, Ceiling ceiling,
                  const Bench& bench, JsonOut& record) {
-  const Exec& exec = bench.exec;
+  const KernelWork all{work.flops, work.bytes(), work.bytes(), ceiling, /*reads_memory=*/true};
   const std::string name = record.value("product", record.value("bench", ""));
-  int64_t calls = 0;
-  call(calls++);
-  bench.steps.Begin(name);
-  const double once = SecondsOf([&] { call(calls++); });
-  const auto repeats = static_cast<int>(std::clamp(std::ceil(kRunSeconds / once), 1.0, 1e6));
-  std::vector<double> times, fractions;
-  Ceilings ceilings;
-  for (int run = 0; run < kGemmRuns; ++run) {
-    bench.steps.Begin(name);
-    ceilings.Sample(exec, /*dram=*/true);
-    times.push_back(SecondsOf([&] {
-                      for (int i = 0; i < repeats; ++i) call(calls++);
-                    }) /
-                    repeats);
-    const double peak = ceilings.Last(ceiling);
-    const double arithmetic = peak > 0 ? static_cast<double>(work.flops) * 1e-9 / peak : 0.0;
-    const double memory = static_cast<double>(work.bytes()) * 1e-9 / ceilings.Last(Ceiling::kDram);
-    fractions.push_back(std::max(arithmetic, memory) / times.back());
-  }
-  const double seconds = Median(times);
-  record["runs"] = kGemmRuns;
-  record["flops"] = work.flops;
-  record["bytes"] = work.bytes();
-  record["unique_bytes"] = work.bytes();
-  record["us"] = seconds * 1e6;
-  record["gflops"] = static_cast<double>(work.flops) * 1e-9 / seconds;
-  record["peak_gflops"] = OrNull(ceilings.Median(ceiling));
-  record["weight_gbps"] = static_cast<double>(work.weight_bytes) * 1e-9 / seconds;
-  record["fraction"] = Median(fractions);
-  ceilings.AddTo(record);
+  const KernelTimes times = MeasureKernel(name, all, bench.exec, bench.steps, call);
+  times.AddTo(all, record);
+  record["weight_gbps"] = times.Gbps(work.weight_bytes);
+  record["fraction"] = times.fraction;
+  times.ceilings.AddTo(record);
 }
 
 Status CheckMemory(const GemmWork& work) {
@@ -259,15 +197,12 @@ JsonOut GemmRecord(std::string_view bench, const BenchWeights& o, const Format& 
   return {{"bench", bench}, {"dtype", o.dtype}, {"act", Name(f.x)}, {"threads", o.threads}};
 }
 
-// Dimensions of DeepSeek-V2-Lite and V3: config.json of the released checkpoints.
-struct Shape {
-  int64_t d, h, cq, c, n, r, v;
-  int64_t experts, chosen, width, shared;
-};
-Result<Shape> ShapeNamed(const std::string& name) {
-  if (name == "v2-lite") return Shape{2048, 16, 0, 512, 128, 64, 128, 64, 6, 1408, 2};
-  if (name == "v3") return Shape{7168, 128, 1536, 512, 128, 64, 128, 256, 8, 2048, 1};
-  return InvalidArgument(fmt::format("--shape: expected v2-lite or v3, found '{}'", name));
+Result<ModelConfig> ShapeNamed(const std::string& name) {
+  if (name != "v2-lite" && name != "v3")
+    return InvalidArgument(fmt::format("--shape: expected v2-lite or v3, found '{}'", name));
+  LATTE_ASSIGN_OR_RETURN(const JsonOut config, SynthConfig({.shape = name}));
+  LATTE_ASSIGN_OR_RETURN(const Json parsed, Json::Parse(Dump(config), name));
+  return ParseModelConfig(parsed);
 }
 
 struct Call {
@@ -289,21 +224,8 @@ Result<JsonOut> MeasureCall(const Call& call, int64_t m, const Format& f, const 
   return MeasureParts(call.name, parts, call.sizes.size(), work, o, bench);
 }
 
-// Heads of kv_b: rows [begin, begin + rows) of each head.
-struct HeadWeights {
-  TensorView w;
-  BlockScale scale;
-};
-HeadWeights HeadsOf(const TensorView& kv_b, const BlockScale& scale, const Shape& s, int64_t begin,
-                    int64_t rows) {
-  HeadWeights out{kv_b.Slice(1, begin, begin + rows), scale};
-  out.scale.row_begin = begin;
-  out.scale.batch_rows = s.n + s.v;
-  return out;
-}
-
 // The products q_nope·W_UK and o·W_UV. Queries are never rounded to 8 bits.
-Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Format& f,
+Result<std::vector<JsonOut>> MeasureHeads(const MlaDims& s, int64_t m, const Format& f,
                                           const BenchWeights& o, const Bench& bench) {
   const DType query = f.x == DType::kI8 ? DType::kBF16 : f.x;
   GemmWork whole, up, down;
@@ -320,11 +242,10 @@ Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Forma
   for (int64_t i = 0; i < copies; ++i) {
     const TensorView kv_b = source.Weight(s.h, s.n + s.v, s.c);
     const BlockScale scale = source.Scale(s.h, s.n + s.v, s.c);
-    const HeadWeights k = HeadsOf(kv_b, scale, s, 0, s.n);
-    const HeadWeights v = HeadsOf(kv_b, scale, s, s.n, s.v);
-    w_uk.push_back({q, k.w, q_latent, k.scale});
-    values.w = v.w;
-    values.w_scale = v.scale;
+    w_uk.push_back({q, kv_b.Slice(1, 0, s.n), q_latent, scale});
+    values.w = kv_b.Slice(1, s.n, s.n + s.v);
+    values.w_scale = scale;
+    values.w_scale.row_begin = s.n;
     w_uv.push_back(values);
   }
   BenchWeights any = o;
@@ -339,7 +260,7 @@ Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Forma
 }
 
 // The number of tokens of each expert if each of m tokens chooses `chosen` different experts.
-std::vector<int64_t> TokensOfExperts(const Shape& s, int64_t m, double skew) {
+std::vector<int64_t> TokensOfExperts(const MoeDims& s, int64_t m, double skew) {
   std::vector<double> weight;
   for (int64_t e = 0; e < s.experts; ++e)
     weight.push_back(std::pow(static_cast<double>(e + 1), -skew));
@@ -364,9 +285,8 @@ std::vector<int64_t> TokensOfExperts(const Shape& s, int64_t m, double skew) {
 Result<JsonOut> BenchGemm(const BenchGemmOptions& o, const Machine& machine,
                           const JobProgress& progress) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
-  LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
-  LATTE_RETURN_IF_ERROR(FlagInRange("--n", o.n, 1, 1 << 18));
-  LATTE_RETURN_IF_ERROR(FlagInRange("--k", o.k, 1, 1 << 18));
+  LATTE_RETURN_IF_ERROR(
+      FlagsInRange({{"--m", o.m, 1, 1 << 16}, {"--n", o.n, 1, 1 << 18}, {"--k", o.k, 1, 1 << 18}}));
   if (o.k % ValuesPerElement(f.w) != 0 && IsBlocks(f.w))
     return InvalidArgument(
         fmt::format("--k: expected a multiple of {}, the values of a block, found {}",
@@ -374,9 +294,8 @@ Result<JsonOut> BenchGemm(const BenchGemmOptions& o, const Machine& machine,
   GemmWork work;
   work.Add(f, 1, o.m, o.n, o.k);
   LATTE_RETURN_IF_ERROR(CheckMemory(work));
-  MeasuredSteps steps(progress, kGemmSteps);
-  ThreadPool threads(o.threads);
-  const Exec exec{&threads, &machine};
+  MeasuredSteps steps(progress, kKernelSteps);
+  const BenchThreads exec(o.threads, machine);
   LATTE_ASSIGN_OR_RETURN(const JsonOut measured,
                          MeasureCall({o.name, {{o.n, o.k}}}, o.m, f, o, {exec, steps}));
   steps.End();
@@ -397,17 +316,17 @@ Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& mach
         fmt::format("--dtype: expected another type, found {}: kv_b is not multiplied in blocks; "
                     "`latte bench gemm` measures them",
                     o.dtype));
-  LATTE_ASSIGN_OR_RETURN(const Shape s, ShapeNamed(o.shape));
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, ShapeNamed(o.shape));
+  const MlaDims& s = config.mla;
   LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
-  ThreadPool threads(o.threads);
-  const Exec exec{&threads, &machine};
-  const int64_t q_rows = s.h * (s.n + s.r);
+  const BenchThreads exec(o.threads, machine);
+  const int64_t q_rows = s.h * s.qk();
   JsonOut products = JsonOut::array();
   std::vector<Call> calls = {{s.cq > 0 ? "q_a and kv_a" : "q and kv_a",
-                              {{s.cq > 0 ? s.cq : q_rows, s.d}, {s.c + s.r, s.d}}}};
+                              {{s.cq > 0 ? s.cq : q_rows, s.d}, {s.latent(), s.d}}}};
   if (s.cq > 0) calls.push_back({"q_b", {{q_rows, s.cq}}});
   constexpr int64_t kOfHeads = 2;  // products of MeasureHeads
-  MeasuredSteps steps(progress, kGemmSteps * (std::ssize(calls) + kOfHeads));
+  MeasuredSteps steps(progress, kKernelSteps * (std::ssize(calls) + kOfHeads));
   const Bench bench{exec, steps};
   for (const Call& call : calls) {
     LATTE_ASSIGN_OR_RETURN(JsonOut record, MeasureCall(call, o.m, f, o, bench));
@@ -426,33 +345,33 @@ Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& mach
 Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine,
                          const JobProgress& progress) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
-  LATTE_ASSIGN_OR_RETURN(const Shape s, ShapeNamed(o.shape));
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, ShapeNamed(o.shape));
+  const MoeDims& s = config.moe;
+  const int64_t d = config.mla.d;
   LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
-  if (!(o.skew >= 0 && o.skew <= 4))
-    return InvalidArgument(fmt::format("--skew: expected 0 to 4, found {}", o.skew));
-  MeasuredSteps steps(progress, kGemmSteps);
+  LATTE_RETURN_IF_ERROR(FlagInRange("--skew", o.skew, 0, 4));
+  MeasuredSteps steps(progress, kKernelSteps);
   std::vector<int64_t> rows = TokensOfExperts(s, o.m, o.skew);
   std::erase(rows, 0);
   const auto touched = static_cast<int64_t>(rows.size());
   GemmWork work;
   for (const int64_t m : rows) {
-    work.Add(f, 1, m, 2 * s.width, s.d);
-    work.Add(f, 1, m, s.d, s.width);
+    work.Add(f, 1, m, 2 * s.width, d);
+    work.Add(f, 1, m, d, s.width);
   }
-  work.Add(f, 1, o.m, 2 * s.shared * s.width, s.d);
-  work.Add(f, 1, o.m, s.d, s.shared * s.width);
+  work.Add(f, 1, o.m, 2 * s.shared * s.width, d);
+  work.Add(f, 1, o.m, d, s.shared * s.width);
   Source source(f, std::clamp(2 * work.weight_bytes, kPoolBytes, 2 * kPoolBytes),
                 2 * work.other_bytes);
   // The shared experts come first, as in MoE layers.
-  std::vector<GemmProblem> up = {source.Part(1, o.m, s.shared * s.width, s.d, /*gated=*/true)};
-  std::vector<GemmProblem> down = {source.Part(1, o.m, s.d, s.shared * s.width)};
+  std::vector<GemmProblem> up = {source.Part(1, o.m, s.shared * s.width, d, /*gated=*/true)};
+  std::vector<GemmProblem> down = {source.Part(1, o.m, d, s.shared * s.width)};
   for (const int64_t m : rows) {
-    up.push_back(source.Part(1, m, s.width, s.d, /*gated=*/true));
-    down.push_back(source.Part(1, m, s.d, s.width));
+    up.push_back(source.Part(1, m, s.width, d, /*gated=*/true));
+    down.push_back(source.Part(1, m, d, s.width));
   }
 
-  ThreadPool threads(o.threads);
-  const Exec exec{&threads, &machine};
+  const BenchThreads exec(o.threads, machine);
   const GemmOp::Shape shape = GemmOp::ShapeOf({up});
   LATTE_ASSIGN_OR_RETURN(const Kernel<GemmOp>* row, FindRow(o.kernel, shape, machine));
   JsonOut record = GemmRecord("moe", o, f);

@@ -8,10 +8,9 @@
 
 #include <sys/resource.h>
 
-#include "lab/bench/bench_kernel.h"
+#include "lab/bench/harness.h"
 #include "src/base/json_out.h"
 #include "src/base/limits/processors.h"
-#include "src/base/range.h"
 #include "src/base/thread_pool.h"
 
 namespace latte {

@@ -5,10 +5,9 @@
 #include <numbers>
 #include <vector>
 
-#include "lab/bench/bench_kernel.h"
+#include "lab/bench/harness.h"
 #include "src/base/json_out.h"
 #include "src/base/random.h"
-#include "src/base/range.h"
 #include "src/base/thread_pool.h"
 #include "src/engine/sampling/sampler.h"
 #include "src/jobs/random_draws.h"
@@ -99,17 +98,12 @@ Result<double> MeasureSampler(const Case& of, std::span<const float> logits,
 
 }  // namespace
 
-Status BenchSamplerOptions::Validate() const {
-  LATTE_RETURN_IF_ERROR(FlagInRange("--vocab", vocab, 1, 1 << 20));
-  LATTE_RETURN_IF_ERROR(FlagInRange("--rows", rows, 1, 256));
-  return FlagInRange("--threads", threads, 1, 1024);
-}
-
 Result<JsonOut> BenchSampler(const BenchSamplerOptions& options, const Machine& machine,
                              const JobProgress& progress) {
-  LATTE_RETURN_IF_ERROR(options.Validate());
-  ThreadPool threads(options.threads);
-  const Exec exec{&threads, &machine};
+  LATTE_RETURN_IF_ERROR(FlagsInRange({{"--vocab", options.vocab, 1, 1 << 20},
+                                      {"--rows", options.rows, 1, 256},
+                                      {"--threads", options.threads, 1, 1024}}));
+  const BenchThreads exec(options.threads, machine);
   JsonOut record{{"bench", "sampler"},
                  {"vocab", options.vocab},
                  {"rows", options.rows},

@@ -1,14 +1,12 @@
 #include "lab/bench/random_mla_layer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <numeric>
 
+#include "lab/bench/random_data.h"
 #include "src/base/check.h"
 #include "src/base/math.h"
-#include "src/base/random.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
@@ -17,35 +15,6 @@ namespace latte {
 namespace {
 
 constexpr int64_t kLayerPageTokens = 64;
-
-// Page ids of one sequence in an order that differs from the order in memory.
-std::vector<int32_t> ShuffledPages(int64_t first, int64_t count) {
-  std::vector<int32_t> out(static_cast<size_t>(count));
-  std::iota(out.begin(), out.end(), static_cast<int32_t>(first));
-  Random random(static_cast<uint64_t>(first) + 1);
-  for (size_t i = out.size(); i > 1; --i) std::swap(out[i - 1], out[random.Below(i)]);
-  return out;
-}
-
-// Fills memory with random finite numbers by repeating the first megabyte: as slow to read as any
-// other data, and as fast to fill as a copy.
-void FillView(const TensorView& view, float scale, uint64_t seed) {
-  const int64_t drawn = std::min<int64_t>(view.elements(), int64_t{1} << 18);
-  for (int64_t i = 0; i < drawn; ++i) {
-    const uint64_t word = Mix64(seed * 0x10001 + static_cast<uint64_t>(i));
-    const float x = scale * (static_cast<float>(word >> 40) * 0x1p-23f - 1.0f);
-    if (view.dtype == DType::kF32)
-      view.Ptr<float>()[i] = x;
-    else
-      view.Ptr<uint16_t>()[i] = FloatTo16(x, view.dtype);
-  }
-  const int64_t bytes = view.elements() * SizeOf(view.dtype);
-  for (int64_t done = drawn * SizeOf(view.dtype); done < bytes;) {
-    const int64_t part = std::min(done, bytes - done);
-    std::memcpy(view.data + done, view.data, static_cast<size_t>(part));
-    done += part;
-  }
-}
 
 }  // namespace
 
@@ -57,10 +26,6 @@ MlaDims DeepSeekDims(int64_t heads) {
   dims.r = 64;
   dims.v = 128;
   return dims;
-}
-
-void FillRandom(const Tensor& tensor, float scale, uint64_t seed) {
-  FillView(tensor.view(), scale, seed);
 }
 
 Result<std::unique_ptr<RandomMlaLayer>> RandomMlaLayer::Create(const Options& options) {
@@ -87,10 +52,9 @@ RandomMlaLayer::RandomMlaLayer(const Options& options, LatentCache cache)
     layers_[i].scale = 1.0f / std::sqrt(static_cast<float>(dims.qk()));
     layers_[i].w_kv_b.matrix.weight = weights_.back();
     for (const CacheStream& stream : cache_.spec().streams)
-      FillView(cache_.View(stream.id, layers_[i].layer), 1.0f, 100 + i);
+      FillRandom(cache_.View(stream.id, layers_[i].layer), 1.0f, 100 + i);
   }
-  const int64_t each = CeilDiv(options_.max_tokens, kLayerPageTokens);
-  for (int64_t b = 0; b < options_.batch; ++b) pages_.push_back(ShuffledPages(b * each, each));
+  pages_ = ShuffledPages(0, cache_.pages());
 }
 
 double RandomMlaLayer::Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens,
@@ -103,8 +67,8 @@ double RandomMlaLayer::Attend(MlaPath path, int64_t new_tokens, int64_t cached_t
   const TensorView nope = workspace_.Take(DType::kF32, {t, dims.h, dims.n});
   const TensorView rope = workspace_.Take(DType::kF32, {t, dims.h, dims.r});
   const TensorView o = workspace_.Take(DType::kF32, {t, dims.h, dims.v});
-  FillView(nope, 1.0f, 1);
-  FillView(rope, 1.0f, 2);
+  FillRandom(nope, 1.0f, 1);
+  FillRandom(rope, 1.0f, 2);
   const std::vector<SequenceChunk> sequences = Chunks(new_tokens, cached_tokens, path);
   StepContext step;
   step.sequences = sequences;
@@ -143,21 +107,14 @@ IndexTopKOp::Params RandomMlaLayer::Choice(std::span<const SequenceChunk> sequen
   out.positions = workspace_.Take(DType::kI32, {t, indexer.topk});
   out.pages = cache_.View(StreamId::kIndexer, layer);
   out.sequences = sequences;
-  FillView(out.q, 1.0f, 3);
-  FillView(out.weights, 1.0f, 4);
+  FillRandom(out.q, 1.0f, 3);
+  FillRandom(out.weights, 1.0f, 4);
   return out;
 }
 
 std::vector<SequenceChunk> RandomMlaLayer::Chunks(int64_t new_tokens, int64_t cached_tokens,
                                                   MlaPath path) const {
-  std::vector<SequenceChunk> out;
-  for (int64_t b = 0; b < options_.batch; ++b)
-    out.push_back({.query_start = b * new_tokens,
-                   .count = new_tokens,
-                   .cached_len = cached_tokens,
-                   .path = path,
-                   .pages = pages_[static_cast<size_t>(b)]});
-  return out;
+  return EqualChunks(pages_, options_.batch, new_tokens, cached_tokens, path);
 }
 
 double RandomMlaLayer::AttendLatents(int64_t new_tokens, int64_t cached_tokens, const Exec& exec) {
@@ -171,8 +128,8 @@ double RandomMlaLayer::AttendLatents(int64_t new_tokens, int64_t cached_tokens, 
   p.q_latent = workspace_.Take(DType::kF32, {t, dims.h, dims.c});
   p.q_rope = workspace_.Take(DType::kF32, {t, dims.h, dims.r});
   p.o_latent = workspace_.Take(DType::kF32, {t, dims.h, dims.c});
-  FillView(p.q_latent, 1.0f, 1);
-  FillView(p.q_rope, 1.0f, 2);
+  FillRandom(p.q_latent, 1.0f, 1);
+  FillRandom(p.q_rope, 1.0f, 2);
   p.pages = cache_.View(StreamId::kLatent, NextLayer().layer);
   p.sequences = sequences;
   p.scale = layers_[0].scale;
@@ -183,12 +140,13 @@ double RandomMlaLayer::CopyRows(int64_t cached_tokens, const Exec& exec) {
   const TensorView pages = cache_.View(StreamId::kLatent, NextLayer().layer);
   const Workspace::Scope scope(workspace_);
   const int64_t row_bytes = pages.shape[2] * SizeOf(pages.dtype);
+  const int64_t pages_each = cache_.pages() / options_.batch;
   const TensorView rows = workspace_.Take(DType::kU8, {options_.batch * cached_tokens, row_bytes});
   return SecondsOf([&] {
     exec.threads->ParallelFor(options_.batch * cached_tokens, [&](int64_t i) {
       const int64_t token = i % cached_tokens;
-      const int64_t page = pages_[static_cast<size_t>(i / cached_tokens)]
-                                 [static_cast<size_t>(token / kLayerPageTokens)];
+      const int64_t page =
+          pages_[static_cast<size_t>(i / cached_tokens * pages_each + token / kLayerPageTokens)];
       std::memcpy(rows.RowBytes(i),
                   pages.data + (page * kLayerPageTokens + token % kLayerPageTokens) * row_bytes,
                   static_cast<size_t>(row_bytes));

@@ -52,7 +52,7 @@ class RandomMlaLayer {
   LatentCache cache_;
   std::vector<Tensor> weights_;  // kv_b of each layer
   std::vector<MlaLayer> layers_;
-  std::vector<std::vector<int32_t>> pages_;  // pages of each sequence
+  std::vector<int32_t> pages_;  // of each sequence in turn, equally many
   Workspace workspace_;
   int64_t next_ = 0;
 };
@@ -62,8 +62,5 @@ inline constexpr IndexerDims kDeepSeekIndexer = {.heads = 64, .width = 128, .top
 
 // DeepSeek's attention with `heads` heads: C 512, R 64, N = V = 128.
 MlaDims DeepSeekDims(int64_t heads);
-
-// Fills f32 or 16-bit memory with random numbers, uniform in [−scale, scale).
-void FillRandom(const Tensor& tensor, float scale, uint64_t seed);
 
 }  // namespace latte

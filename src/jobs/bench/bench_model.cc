@@ -83,11 +83,7 @@ struct Phase {
   JsonOut Json(int64_t tokens) const {
     const auto runs = static_cast<double>(seconds.size());
     const double median = Median(seconds);
-    OpWork work;
-    for (const auto& [op, use] : times) {
-      work.flops += use.work.flops;
-      work.bytes += use.work.bytes;
-    }
+    const OpWork work = TotalWork(times);
     const double bytes = static_cast<double>(work.bytes) / runs;
     JsonOut out{
         {"tokens_per_s", static_cast<double>(tokens) / median},

@@ -144,6 +144,15 @@ void Ceilings::AddTo(JsonOut& record) const {
   }
 }
 
+OpWork TotalWork(const OpTimes& times) {
+  OpWork out;
+  for (const auto& [op, use] : times) {
+    out.flops += use.work.flops;
+    out.bytes += use.work.bytes;
+  }
+  return out;
+}
+
 JsonOut OrNull(double rate) { return rate > 0 ? JsonOut(rate) : JsonOut(nullptr); }
 JsonOut Fraction(double rate, double ceiling) { return OrNull(ceiling > 0 ? rate / ceiling : 0); }
 

@@ -51,6 +51,9 @@ class Ceilings {
   std::vector<char> memory_;
 };
 
+// The work of all ops.
+OpWork TotalWork(const OpTimes& times);
+
 // A rate for a record; null for 0.
 JsonOut OrNull(double rate);
 // A rate as a part of its ceiling; null without a ceiling.
