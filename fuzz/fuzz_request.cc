@@ -9,8 +9,8 @@
 #include "fuzz/fuzz_input.h"
 #include "src/base/json.h"
 #include "src/base/json_out.h"
-#include "src/openai/error.h"
-#include "src/openai/events/running.h"
+#include "src/api/common/error.h"
+#include "src/api/running.h"
 #include "tests/support/byte_source.h"
 
 namespace latte::fuzz {

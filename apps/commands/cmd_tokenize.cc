@@ -11,7 +11,7 @@
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
 #include "src/checkpoint/model_path.h"
-#include "src/openai/logprobs.h"
+#include "src/api/completions/logprobs.h"
 
 namespace latte {
 namespace {

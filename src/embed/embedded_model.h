@@ -12,7 +12,7 @@
 #include "latte/status.h"
 
 #include "src/checkpoint/model_files.h"
-#include "src/openai/request.h"
+#include "src/api/common/request.h"
 
 namespace latte {
 

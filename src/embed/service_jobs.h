@@ -13,7 +13,7 @@
 #include "latte/engine.h"
 
 #include "src/embed/result_queue.h"
-#include "src/openai/events/running.h"
+#include "src/api/running.h"
 
 namespace latte {
 

@@ -21,8 +21,8 @@
 #include "latte/engine.h"
 
 #include "src/http/server.h"
-#include "src/openai/events/running.h"
-#include "src/openai/request.h"
+#include "src/api/running.h"
+#include "src/api/common/request.h"
 #include "src/serve/front/reply.h"
 #include "src/serve/workers.h"
 

@@ -10,7 +10,7 @@
 #include "src/base/json.h"
 #include "src/base/json_out.h"
 #include "src/base/limits/out_of_memory.h"
-#include "src/openai/events/json_text.h"
+#include "src/api/common/json_text.h"
 
 namespace latte {
 namespace {

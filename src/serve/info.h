@@ -9,7 +9,7 @@
 #include "latte/options.h"
 #include "latte/status.h"
 
-#include "src/openai/request.h"
+#include "src/api/common/request.h"
 #include "src/serve/memory_plan.h"
 
 namespace latte {

@@ -8,7 +8,7 @@
 
 #include "latte/status.h"
 
-#include "src/openai/request.h"
+#include "src/api/common/request.h"
 #include "src/serve/engine_thread.h"
 #include "src/serve/memory_plan.h"
 #include "src/serve/options.h"

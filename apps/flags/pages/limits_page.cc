@@ -82,17 +82,17 @@ A status is that of the answer of `latte serve`, with a message that names the f
 
 | Limit | Most | Set by | Beyond it | Shown by |
 |---|---|---|---|---|
-| depth of JSON | 64 | max_depth in src/openai/request.cc | 400 | BadRequest.BodiesThatAreNoJson |
-| values of JSON | 2,000,000 | max_elements in src/openai/request.cc | 400 | BadRequest.BodiesThatAreNoJson |
-| the same of `/v1/messages` | 2,000,000 | max_elements in src/openai/anthropic/request.cc | 400 | BodyLimits.HoldForEveryEndpoint |
+| depth of JSON | 64 | max_depth in src/api/common/request.cc | 400 | BadRequest.BodiesThatAreNoJson |
+| values of JSON | 2,000,000 | max_elements in src/api/common/request.cc | 400 | BadRequest.BodiesThatAreNoJson |
+| the same of `/v1/messages` | 2,000,000 | max_elements in src/api/messages/request.cc | 400 | BodyLimits.HoldForEveryEndpoint |
 | the same of `/tokenize` and `/detokenize` | 2,000,000 | max_elements in src/serve/info.cc | 400 | tests/e2e/serve/attacks_test.py test_json_that_is_too_large |
 | tokens of prompt and answer | the model's context | --context | 400, `context_length_exceeded` | BadRequest.TheEngineRefusesTheRest |
 | prompts of a request | | --max-prompts | 400 | BadRequest.PromptsAndMessages |
 | answers per prompt | | --max-n | 400 | BodyLimits.AServerMayAllowLess |
-| answers of a request | 4,096 | max_answers in src/openai/request.h | 400 | BadRequest.PromptsAndMessages |
+| answers of a request | 4,096 | max_answers in src/api/common/request.h | 400 | BadRequest.PromptsAndMessages |
 | alternatives per token | | --max-logprobs | 400 | BodyLimits.AServerMayAllowLess |
 | alternatives for the tokens of prompts, at 64 bytes each | | --max-answer-bytes | 400 | BadRequest.NumbersOutOfRange |
-| messages of a conversation | 16,384 | kMaxMessages in src/openai/conversation.h | 400 | Conversation.HasAtMostSoManyMessages |
+| messages of a conversation | 16,384 | kMaxMessages in src/api/common/conversation.h | 400 | Conversation.HasAtMostSoManyMessages |
 | text of a prompt | the context, all of the longest token | `--context` | 400 before it is tokenised | BadRequest.ATextThatCannotFitIsRefusedBeforeItIsTokenised |
 | a word of a text | 1 MiB | kMaxWordBytes in src/text/tokenizer.cc | 400 | Tokenizer.AWordOfMoreThanAMebibyteIsRefused |
 | memory while a request is read, above its body | 16 times the body | `--max-body-bytes` | as the rows above | tests/e2e/serve/memory_test.py test_alone |
@@ -111,10 +111,10 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | `stop` | | stop | 400 | StopConditions.ValidateNamesFieldValueAndRange |
 | bytes of a string of `stop` | 256 | kLongest in src/engine/request/request.cc | 400 | StopConditions.ValidateNamesFieldValueAndRange |
 | `stop_token_ids` | | stop_token_ids | 400 | StopConditions.ValidateNamesFieldValueAndRange |
-| `stop_sequences` of `/v1/messages` | 16 | kMostStops in src/openai/anthropic/fields.cc | 400 | AnthropicRequest.WhatIsWrongIsNamedByItsField |
-| `tools` | 1,024 | kMaxTools in src/openai/tools/tools.cc | 400 | BodyLimits.Tools |
-| bytes of a function's name | 256 | kMaxName in src/openai/tools/tools.cc | 400 | BodyLimits.Tools |
-| `guided_choice` | 1,024 | kMostChoices in src/openai/format/answer_format.cc | 400 | BodyLimits.Choices |
+| `stop_sequences` of `/v1/messages` | 16 | kMostStops in src/api/messages/fields.cc | 400 | AnthropicRequest.WhatIsWrongIsNamedByItsField |
+| `tools` | 1,024 | kMaxTools in src/api/common/tools/tools.cc | 400 | BodyLimits.Tools |
+| bytes of a function's name | 256 | kMaxName in src/api/common/tools/tools.cc | 400 | BodyLimits.Tools |
+| `guided_choice` | 1,024 | kMostChoices in src/api/common/format/answer_format.cc | 400 | BodyLimits.Choices |
 
 ## Structured output
 

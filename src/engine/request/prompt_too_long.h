@@ -1,5 +1,5 @@
 // The error of a prompt that leaves no room for an answer. Clients recognise it by its words, and
-// each API has its own (src/openai/error.h). Ranks pass errors on as a code and a message, so the
+// each API has its own (src/api/common/error.h). Ranks pass errors on as a code and a message, so the
 // figures are read from the message.
 #pragma once
 

@@ -21,7 +21,7 @@
 #include "src/base/file.h"
 #include "src/jobs/batch/batch_line.h"
 #include "src/jobs/batch/batch_output.h"
-#include "src/openai/events/running.h"
+#include "src/api/running.h"
 
 namespace latte {
 

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "src/base/json_out.h"
-#include "src/openai/error.h"
-#include "src/openai/events/json_text.h"
-#include "src/openai/response.h"
+#include "src/api/common/error.h"
+#include "src/api/common/json_text.h"
+#include "src/api/common/answer.h"
 
 namespace latte {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "src/base/json.h"
-#include "src/openai/request.h"
+#include "src/api/common/request.h"
 
 namespace latte {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "src/openai/anthropic/request.h"
+#include "src/api/messages/request.h"
 #include "src/serve/page/page.h"
 
 namespace latte {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "src/http/server.h"
-#include "src/openai/request.h"
+#include "src/api/common/request.h"
 #include "src/serve/front/access.h"
 #include "src/serve/front/reply.h"
 #include "src/serve/front/routes.h"

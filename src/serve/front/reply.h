@@ -11,7 +11,7 @@
 #include "latte/status.h"
 
 #include "src/http/server.h"
-#include "src/openai/error.h"
+#include "src/api/common/error.h"
 
 namespace latte {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "src/http/message.h"
-#include "src/openai/error.h"
+#include "src/api/common/error.h"
 
 namespace latte {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/openai/neutral_fields.h"
+#include "src/api/common/neutral_fields.h"
 
 namespace latte {
 namespace {

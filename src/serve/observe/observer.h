@@ -14,7 +14,7 @@
 #include "latte/engine.h"
 
 #include "src/http/server.h"
-#include "src/openai/request.h"
+#include "src/api/common/request.h"
 #include "src/serve/front/front.h"
 #include "src/serve/generations.h"
 #include "src/serve/observe/log.h"

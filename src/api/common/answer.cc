@@ -1,0 +1,145 @@
+#include "src/api/common/answer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/base/check.h"
+#include "src/chat/answer_message.h"
+
+namespace latte {
+namespace {
+
+void Append(const OpenAiParts& more, OpenAiParts* all) {
+  all->reasoning += more.reasoning;
+  all->content += more.content;
+  all->calls.insert(all->calls.end(), more.calls.begin(), more.calls.end());
+}
+
+std::vector<OpenAiCall> JoinCalls(const std::vector<ToolEvent>& events) {
+  std::vector<OpenAiCall> out;
+  for (const ToolEvent& event : events) {
+    if (event.kind == ToolEvent::Kind::kCallBegin) out.push_back({event.id, event.text, ""});
+    if (event.kind == ToolEvent::Kind::kArguments) out.back().arguments += event.text;
+  }
+  return out;
+}
+
+}  // namespace
+
+OpenAiAnswer::OpenAiAnswer(OpenAiReply reply)
+    : reply_(std::move(reply)),
+      choices_(
+          static_cast<size_t>(reply_.n) * reply_.prompts.size(),
+          OpenAiChoice{.splitter = AnswerSplitter(
+                           reply_.in_thought, reply_.calls ? CallOpenings(*reply_.calls)
+                                                           : std::span<const std::string_view>())}),
+      prompts_(reply_.prompts.size()),
+      unfinished_(choices_.size()) {
+  if (!reply_.calls) return;
+  for (OpenAiChoice& choice : choices_) choice.parser.emplace(*reply_.calls, reply_.functions);
+}
+
+OpenAiParts OpenAiAnswer::Add(const TokenEvent& event, size_t prompt) {
+  LATTE_CHECK(event.choice >= 0 && event.choice < reply_.n && prompt < prompts_.size(),
+              "choice {} of {}, prompt {} of {}", event.choice, reply_.n, prompt, prompts_.size());
+  OpenAiChoice& choice =
+      choices_[prompt * static_cast<size_t>(reply_.n) + static_cast<size_t>(event.choice)];
+  if (!reply_.stream) {
+    choice.text += event.text;
+    if (event.logprobs) choice.logprobs.push_back(*event.logprobs);
+    if (!event.prompt_logprobs.empty()) choice.prompt_logprobs = event.prompt_logprobs;
+  }
+  Count(event, prompt, &choice);
+  if (event.finish == FinishReason::kError && !error_) error_ = event.error;
+  if (reply_.endpoint == OpenAiEndpoint::kCompletions) return {};
+  return Split(event, &choice);
+}
+
+// The counts of an event are totals of its answer and of its prompt.
+void OpenAiAnswer::Count(const TokenEvent& event, size_t prompt, OpenAiChoice* choice) {
+  usage_.generated_tokens +=
+      event.generated_tokens - std::exchange(choice->generated_tokens, event.generated_tokens);
+  usage_.drafted_tokens +=
+      event.drafted_tokens - std::exchange(choice->drafted_tokens, event.drafted_tokens);
+  usage_.accepted_tokens +=
+      event.accepted_tokens - std::exchange(choice->accepted_tokens, event.accepted_tokens);
+  OpenAiUsage& of_prompt = prompts_[prompt];
+  usage_.prompt_tokens +=
+      event.prompt_tokens - std::exchange(of_prompt.prompt_tokens, event.prompt_tokens);
+  if (event.cached_tokens > of_prompt.cached_tokens)
+    usage_.cached_tokens +=
+        event.cached_tokens - std::exchange(of_prompt.cached_tokens, event.cached_tokens);
+  if (event.finish && !choice->finish) --unfinished_;
+  if (event.finish) choice->finish = event.finish;
+  if (event.finish) choice->stop_string = event.stop_string;
+}
+
+OpenAiParts OpenAiAnswer::Split(const TokenEvent& event, OpenAiChoice* choice) {
+  AnswerSplitter& splitter = choice->splitter;
+  const bool was_reasoning = splitter.in_reasoning();
+  AnswerSplitter::Parts parts = splitter.Push(event.text);
+  if (event.token && (was_reasoning || splitter.in_reasoning())) ++usage_.reasoning_tokens;
+  if (event.finish) {
+    const AnswerSplitter::Parts rest = splitter.Flush();
+    parts.reasoning += rest.reasoning;
+    parts.content += rest.content;
+  }
+  OpenAiParts out{std::move(parts.reasoning), {}, {}};
+  if (!choice->parser) {
+    out.content = std::move(parts.content);
+    return out;
+  }
+  ReadCalls(choice->parser->Add(parts.content), choice, &out);
+  if (event.finish)
+    ReadCalls(choice->parser->Finish(event.finish != FinishReason::kStop), choice, &out);
+  if (!reply_.stream) Append(out, &choice->parts);
+  return out;
+}
+
+// Sorts what the parser has found. Without parallel calls, only the first of an answer counts. A
+// model may give two calls the same id; results could not be told apart, so the second gets another.
+void OpenAiAnswer::ReadCalls(std::vector<ToolEvent> events, OpenAiChoice* choice,
+                             OpenAiParts* out) const {
+  for (ToolEvent& event : events) {
+    if (event.kind == ToolEvent::Kind::kContent) {
+      out->content += event.text;
+    } else if (reply_.parallel_calls || event.call == 0) {
+      if (event.kind == ToolEvent::Kind::kCallBegin) ++choice->begun_calls;
+      if (event.kind == ToolEvent::Kind::kCallEnd) {
+        ++choice->ended_calls;
+        continue;
+      }
+      const bool is_new = event.id.empty() || choice->call_ids.insert(event.id).second;
+      if (!is_new) event.id.clear();
+      out->calls.push_back(std::move(event));
+    }
+  }
+}
+
+std::string CallId(std::string_view of_format, std::string_view id, size_t choice, size_t call) {
+  return of_format.empty() ? fmt::format("call_{}_{}_{}", id, choice, call)
+                           : std::string(of_format);
+}
+
+OpenAiMessage OpenAiAnswer::Message(size_t index) const {
+  const OpenAiChoice& choice = choices_[index];
+  if (!choice.parser) {
+    ChatMessage message = AnswerMessage(choice.text, reply_.in_thought);
+    return {std::move(message.reasoning), std::move(message.content).value_or(""), {}};
+  }
+  const OpenAiParts& parts = choice.parts;
+  OpenAiMessage out{{}, parts.content, JoinCalls(parts.calls)};
+  if (reply_.in_thought || !parts.reasoning.empty()) out.reasoning = parts.reasoning;
+  return out;
+}
+
+std::string_view OpenAiAnswer::FinishName(size_t index) const {
+  const OpenAiChoice& choice = choices_[index];
+  const bool calls = choice.ended_calls > 0 && choice.ended_calls == choice.begun_calls;
+  if (choice.finish == FinishReason::kStop && calls) return "tool_calls";
+  return Name(*choice.finish);
+}
+
+}  // namespace latte

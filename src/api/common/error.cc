@@ -1,0 +1,101 @@
+#include "src/api/common/error.h"
+
+#include <algorithm>
+
+#include "src/base/json_out.h"
+#include "src/engine/request/prompt_too_long.h"
+#include "src/api/messages/error.h"
+
+namespace latte {
+namespace {
+
+bool IsPathChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
+
+// "top_p: expected …" → "top_p"; "body: 'messages.0.role': expected …" → "messages.0.role", which a
+// client may have named as it likes.
+std::optional<std::string> FieldInMessage(std::string_view message) {
+  constexpr std::string_view kBody = "body: '";
+  if (message.starts_with(kBody)) {
+    message.remove_prefix(kBody.size());
+    const size_t end = message.find("':");
+    if (end == 0 || end == std::string_view::npos) return std::nullopt;
+    return std::string(message.substr(0, end));
+  }
+  const auto* const end = std::find_if_not(message.begin(), message.end(), IsPathChar);
+  const std::string_view field(message.begin(), end);
+  if (field.empty() || field == "body" || !message.substr(field.size()).starts_with(':'))
+    return std::nullopt;
+  return std::string(field);
+}
+
+std::string_view CodeOfStatus(int status) {
+  switch (status) {
+    case 401:
+      return "invalid_api_key";
+    case 403:
+      return "forbidden";
+    case 404:
+      return "not_found";
+    case 405:
+      return "method_not_allowed";
+    case 413:
+      return "request_too_large";
+    case 415:
+      return "unsupported_media_type";
+    default:
+      return status >= 500 ? "unavailable" : "bad_request";
+  }
+}
+
+}  // namespace
+
+OpenAiErrorInfo DescribeError(const Error& error) {
+  const int status = HttpStatus(error.code);
+  OpenAiErrorInfo info{.type = status >= 500   ? "server_error"
+                               : status == 429 ? "rate_limit_error"
+                                               : "invalid_request_error",
+                       .code = CodeName(error.code)};
+  if (status < 500) info.param = FieldInMessage(error.message);
+  if (error.code == Code::kNotFound && info.param == "model") info.code = "model_not_found";
+  if (FindPromptTooLong(error)) info.code = kContextLengthExceeded;
+  return info;
+}
+
+JsonOut OpenAiError(const Error& error) {
+  const OpenAiErrorInfo info = DescribeError(error);
+  return {{"error",
+           {{"message", error.message},
+            {"type", info.type},
+            {"param", info.param ? JsonOut(*info.param) : JsonOut(nullptr)},
+            {"code", info.code}}}};
+}
+
+JsonOut ErrorBody(ErrorForm form, const Error& error, std::string_view request_id) {
+  switch (form) {
+    case ErrorForm::kOpenAi:
+      break;
+    case ErrorForm::kAnthropic:
+      return AnthropicError(error, request_id);
+  }
+  return OpenAiError(error);
+}
+
+JsonOut RefusalBody(ErrorForm form, int status, std::string_view message) {
+  switch (form) {
+    case ErrorForm::kOpenAi:
+      break;
+    case ErrorForm::kAnthropic:
+      return AnthropicError(status, message, "");
+  }
+  return {{"error",
+           {{"message", message},
+            {"type", status == 401   ? "authentication_error"
+                     : status >= 500 ? "server_error"
+                                     : "invalid_request_error"},
+            {"param", nullptr},
+            {"code", CodeOfStatus(status)}}}};
+}
+
+}  // namespace latte
