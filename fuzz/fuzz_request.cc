@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "fuzz/fuzz_input.h"
+#include "src/api/common/error.h"
+#include "src/api/request.h"
+#include "src/api/running.h"
 #include "src/base/json.h"
 #include "src/base/json_out.h"
-#include "src/api/common/error.h"
-#include "src/api/running.h"
 #include "tests/support/byte_source.h"
 
 namespace latte::fuzz {
@@ -18,7 +19,7 @@ namespace {
 
 using testing_support::ByteSource;
 
-constexpr OpenAiRules kRules = {.max_n = 8, .max_prompts = 16, .max_answers = 32};
+constexpr ApiRules kRules = {.max_n = 8, .max_prompts = 16, .max_answers = 32};
 constexpr int64_t kMostEvents = 256;
 constexpr int64_t kMostTokens = 4;  // listed for a prompt
 
@@ -28,10 +29,10 @@ constexpr auto kTemplate =
     "{{ m.content or '' }}{% for c in m.tool_calls or [] %}{{ c.id }}{{ c.function.name }}"
     "{{ c.function.arguments }}{% endfor %}{% endfor %}{# <|tool_calls_section_begin|> #}";
 
-const OpenAiModel& Model() {
-  static const OpenAiModel model = [] {
+const ApiModel& Model() {
+  static const ApiModel model = [] {
     const ModelFiles files = ModelFiles::Load("tiny").value();
-    OpenAiModel out = OpenAiModel::Create("tiny", files).value();
+    ApiModel out = ApiModel::Create("tiny", files).value();
     out.chat = ChatPromptBuilder::Create(out.tokenizer, files.config, kTemplate);
     return out;
   }();
@@ -44,7 +45,7 @@ void CheckError(const Error& error) {
   Require(Json::Parse(Dump(OpenAiError(error)), "error").has_value(), "an error is JSON");
 }
 
-void CheckRequest(const OpenAiRequest& request) {
+void CheckRequest(const ApiRequest& request) {
   const size_t prompts = request.requests.size();
   Require(prompts > 0 && prompts == request.reply.prompts.size(), "there is a prompt");
   Require(prompts <= static_cast<size_t>(kRules.max_prompts), "prompts are bounded");
@@ -82,7 +83,7 @@ std::string Text(ByteSource* choose) {
 }
 
 // One event of a choice that is open; `last`: it ends.
-TokenEvent Event(const OpenAiReply& reply, size_t index, bool last, ByteSource* choose) {
+TokenEvent Event(const ApiReply& reply, size_t index, bool last, ByteSource* choose) {
   TokenEvent event;
   event.choice = static_cast<int>(index % static_cast<size_t>(reply.n));
   event.text = Text(choose);
@@ -140,10 +141,10 @@ void CheckMessages(std::string_view sse, size_t most) {
 }
 
 // `repeated`: bytes of the body, which answers of /v1/responses repeat in part, three times a stream.
-void Answer(OpenAiRequest request, bool stream, size_t repeated, ByteSource choose) {
+void Answer(ApiRequest request, bool stream, size_t repeated, ByteSource choose) {
   request.reply.stream = stream;
-  const OpenAiReply reply = request.reply;
-  OpenAiRunning running(std::move(request), &Model(), "7", 11);
+  const ApiReply reply = request.reply;
+  ApiRunning running(std::move(request), &Model(), "7", 11);
   for (size_t i = 0; i < running.prompts(); ++i) running.TakePrompt(i);
   std::vector<size_t> open(reply.prompts.size() * static_cast<size_t>(reply.n));
   for (size_t i = 0; i < open.size(); ++i) open[i] = i;
@@ -160,10 +161,10 @@ void Answer(OpenAiRequest request, bool stream, size_t repeated, ByteSource choo
   // Three chunks of an event, each with the model's name, its tokens and their alternatives.
   const size_t most =
       static_cast<size_t>(events + 2) * 3 * (8 * reply.model.size() + 65'536) + 64 * repeated;
-  if (stream && reply.endpoint == OpenAiEndpoint::kMessages) {
+  if (stream && reply.endpoint == ApiEndpoint::kMessages) {
     CheckMessages(sse, most);
   } else if (stream) {
-    CheckStream(sse, most, reply.endpoint == OpenAiEndpoint::kResponses);
+    CheckStream(sse, most, reply.endpoint == ApiEndpoint::kResponses);
   } else if (!running.error()) {
     const std::string body = running.Body();
     Require(body.size() <= most, "an answer is bounded by its events");
@@ -177,11 +178,11 @@ void Answer(OpenAiRequest request, bool stream, size_t repeated, ByteSource choo
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace latte;
   if (size == 0) return 0;
-  constexpr OpenAiEndpoint kEndpoints[] = {OpenAiEndpoint::kChat, OpenAiEndpoint::kCompletions,
-                                           OpenAiEndpoint::kResponses, OpenAiEndpoint::kMessages};
-  const OpenAiEndpoint endpoint = kEndpoints[data[0] % std::size(kEndpoints)];
+  constexpr ApiEndpoint kEndpoints[] = {ApiEndpoint::kChat, ApiEndpoint::kCompletions,
+                                        ApiEndpoint::kResponses, ApiEndpoint::kMessages};
+  const ApiEndpoint endpoint = kEndpoints[data[0] % std::size(kEndpoints)];
   const auto [body, events] = fuzz::Cut(fuzz::AsText(data + 1, size - 1), '\0');
-  const auto request = ParseOpenAiBody(endpoint, body, fuzz::Model(), fuzz::kRules);
+  const auto request = ParseApiBody(endpoint, body, fuzz::Model(), fuzz::kRules);
   if (!request) {
     fuzz::CheckError(request.error());
     return 0;

@@ -9,7 +9,7 @@ import re
 import sys
 
 LEVELS = dict(base=0, http=1, tensor=1, kernels=2, comm=2, text=2, grammar=3, jinja=3, checkpoint=3, cache=3, chat=4, hub=4, layers=4, models=5,
-              engine=6, session=7, openai=7, serve=8, jobs=8, embed=8, capi=9, lab=9)
+              engine=6, session=7, api=7, serve=8, jobs=8, embed=8, capi=9, lab=9)
 # Subfolders in layers, lowest first: a subfolder includes itself and the ones before it in the list; the subfolders of a
 # tuple do not include one another.
 FLOORS = [
@@ -18,13 +18,14 @@ FLOORS = [
         "kernels/cpu/sampling", "kernels/cpu/peak"), "kernels/cpu/targets"),
     ("hub/net", "hub/repo", "hub/files", "hub"),
     ("text/unicode", "text"),
+    ("api/common/history", "api/common/tools", "api/common/format", "api/common", ("api/completions", "api/messages", "api/responses"), "api"),
     ("grammar/pattern", "grammar/schema", "grammar"),
     ("checkpoint/container", "checkpoint/safetensors", "checkpoint/gguf", "checkpoint/formats/common", "checkpoint/formats", "checkpoint/config", "checkpoint"),
 ]
 NEVER = {
     "cache": {"kernels", "comm", "text"},
     "serve": {"engine", "models", "layers", "cache", "kernels", "comm", "tensor"},
-    "capi": {"engine", "models", "layers", "cache", "chat", "checkpoint", "jinja", "text", "openai", "comm", "kernels", "tensor", "base",
+    "capi": {"engine", "models", "layers", "cache", "chat", "checkpoint", "jinja", "text", "api", "comm", "kernels", "tensor", "base",
              "serve", "jobs", "http", "hub"},  # include/latte and embed only
 }
 FENCED = [

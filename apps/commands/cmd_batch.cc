@@ -20,12 +20,12 @@ struct BatchFlags {
   ConfigFlags config;
   BatchFiles files;
   uint64_t seed = 0;
-  OpenAiRules rules;
+  ApiRules rules;
   EngineFlags engine;
 };
 
 Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& files,
-              const OpenAiModel& model, RankGroup* ranks) {
+              const ApiModel& model, RankGroup* ranks) {
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   // By default the engine refuses what does not fit.
   if (options.cache_bytes > 0 && !NamesGpu(options.device)) WarnIfLarge(files.dir, files.config);
@@ -63,7 +63,7 @@ Status BatchCommand(const BatchFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(options));
   if (ranks && !ranks->leads()) return FollowLeader(*ranks);
   LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(name));
-  LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Create(name, files));
+  LATTE_ASSIGN_OR_RETURN(ApiModel model, ApiModel::Create(name, files));
   model.seed = flags.seed;
   if (model.chat)
     for (const std::string& caveat : model.chat->UnusedFeatures()) Warn(caveat);

@@ -55,10 +55,9 @@ std::function<uint64_t()> NewSeeds(uint64_t first) {
   return [next] { return Mix64(next->fetch_add(1)); };
 }
 
-Result<OpenAiModel> MakeModel(const Chosen& chosen, const std::string& name,
-                              const ModelFiles& files) {
+Result<ApiModel> MakeModel(const Chosen& chosen, const std::string& name, const ModelFiles& files) {
   const ServeOptions& options = chosen.serve;
-  LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Create(name, files));
+  LATTE_ASSIGN_OR_RETURN(ApiModel model, ApiModel::Create(name, files));
   model.UseApiDefaults();
   model.seed = static_cast<uint64_t>(options.seed);
   if (chosen.drawn_seed) model.new_seed = NewSeeds(model.seed);
@@ -122,7 +121,7 @@ Status StartServer(ServeParts parts, const Chosen& chosen, const ModelFiles& fil
   const EngineOptions& engine = chosen.engine;
   parts.names = parts.options.served_model_name;
   if (parts.names.empty()) parts.names.push_back(engine.model);
-  LATTE_ASSIGN_OR_RETURN(const OpenAiModel model, MakeModel(chosen, parts.names.front(), files));
+  LATTE_ASSIGN_OR_RETURN(const ApiModel model, MakeModel(chosen, parts.names.front(), files));
   parts.model = &model;
   LATTE_ASSIGN_OR_RETURN(const DType dtype, ParseArithmetic(engine.dtype));
   parts.mha_bytes_per_token = CacheBytesPerToken(files.config, dtype).mha;

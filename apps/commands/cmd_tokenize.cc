@@ -8,10 +8,10 @@
 #include "apps/flags/command.h"
 #include "apps/terminal/answer/answer_printer.h"
 #include "apps/terminal/screen.h"
+#include "src/api/completions/logprobs.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
 #include "src/checkpoint/model_path.h"
-#include "src/api/completions/logprobs.h"
 
 namespace latte {
 namespace {

@@ -5,27 +5,27 @@
 
 #include "latte/engine.h"
 
+#include "src/api/common/error.h"
+#include "src/api/error_body.h"
+#include "src/api/messages/error.h"
+#include "src/api/request.h"
 #include "src/base/json_out.h"
 #include "src/engine/request/prompt_too_long.h"
-#include "src/api/messages/error.h"
-#include "src/api/common/error.h"
-#include "src/api/common/request.h"
 
 namespace latte::bad_request_test {
 namespace {
 
-constexpr auto kChat = OpenAiEndpoint::kChat;
-constexpr auto kText = OpenAiEndpoint::kCompletions;
+constexpr auto kChat = ApiEndpoint::kChat;
+constexpr auto kText = ApiEndpoint::kCompletions;
 
-const OpenAiModel& Tiny() {
-  static const OpenAiModel model =
-      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+const ApiModel& Tiny() {
+  static const ApiModel model = ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model;
 }
 
 struct Case {
   const char* id;
-  OpenAiEndpoint endpoint;
+  ApiEndpoint endpoint;
   std::string body;
   std::optional<std::string> param;  // none: the error names no field
 };
@@ -45,7 +45,7 @@ std::string Said(std::string_view messages) {
 }
 
 void ExpectRefused(const Case& bad) {
-  const Result<OpenAiRequest> parsed = ParseOpenAiBody(bad.endpoint, bad.body, Tiny());
+  const Result<ApiRequest> parsed = ParseApiBody(bad.endpoint, bad.body, Tiny());
   const std::string shown = std::string(bad.id) + " " + bad.body.substr(0, 200);
   ASSERT_FALSE(parsed) << shown;
   const Error& error = parsed.error();
@@ -75,7 +75,7 @@ TEST(BadRequest, BodiesThatAreNoJson) {
   for (const Case& bad : table) ExpectRefused(bad);
   std::string keys = R"({"prompt":"a")";
   for (int i = 0; i < 1'000'000; ++i) keys += fmt::format(R"(,"k{}":1)", i);
-  const auto many = ParseOpenAiBody(kText, keys + "}", Tiny());
+  const auto many = ParseApiBody(kText, keys + "}", Tiny());
   ASSERT_FALSE(many);
   EXPECT_EQ(HttpStatus(many.error().code), 400);
 }
@@ -197,7 +197,7 @@ TEST(BadRequest, WhatLooksBadAndIsNot) {
       {"R34", kChat, M(R"("tools":[],"response_format":{"type":"text"})"), {}},
   };
   for (const Case& good : table) {
-    const auto parsed = ParseOpenAiBody(good.endpoint, good.body, Tiny());
+    const auto parsed = ParseApiBody(good.endpoint, good.body, Tiny());
     EXPECT_TRUE(parsed) << good.id << " " << parsed.error().message;
   }
 }
@@ -242,15 +242,15 @@ TEST(BadRequest, ATextThatCannotFitIsRefusedBeforeItIsTokenised) {
   ASSERT_GT(longest, 1);
   const std::string fits((kContext - 4) * longest, 'a');
   const std::string too_long(kContext * longest + 1, 'a');
-  const auto parse = [&](OpenAiEndpoint endpoint, const std::string& text) {
+  const auto parse = [&](ApiEndpoint endpoint, const std::string& text) {
     const std::string message = R"([{"role":"user","content":")" + text + R"("}])";
     std::string body = R"({"model":"tiny","max_tokens":1,"messages":)" + message + "}";
-    if (endpoint == OpenAiEndpoint::kCompletions) body = R"({"prompt":")" + text + R"("})";
-    if (endpoint == OpenAiEndpoint::kResponses) body = R"({"input":)" + message + "}";
-    return ParseOpenAiBody(endpoint, body, Tiny(), {.max_model_len = kContext});
+    if (endpoint == ApiEndpoint::kCompletions) body = R"({"prompt":")" + text + R"("})";
+    if (endpoint == ApiEndpoint::kResponses) body = R"({"input":)" + message + "}";
+    return ParseApiBody(endpoint, body, Tiny(), {.max_model_len = kContext});
   };
-  for (const OpenAiEndpoint endpoint : {OpenAiEndpoint::kChat, OpenAiEndpoint::kCompletions,
-                                        OpenAiEndpoint::kResponses, OpenAiEndpoint::kMessages}) {
+  for (const ApiEndpoint endpoint : {ApiEndpoint::kChat, ApiEndpoint::kCompletions,
+                                     ApiEndpoint::kResponses, ApiEndpoint::kMessages}) {
     EXPECT_TRUE(parse(endpoint, fits)) << parse(endpoint, fits).error().message;
     const auto refused = parse(endpoint, too_long);
     ASSERT_FALSE(refused) << Url(endpoint);
@@ -260,8 +260,8 @@ TEST(BadRequest, ATextThatCannotFitIsRefusedBeforeItIsTokenised) {
     EXPECT_GE(found->tokens, kContext + 1);
     EXPECT_EQ(found->max_tokens, kContext);
   }
-  EXPECT_TRUE(ParseOpenAiBody(OpenAiEndpoint::kCompletions, R"({"prompt":")" + too_long + R"("})",
-                              Tiny(), {}))
+  EXPECT_TRUE(
+      ParseApiBody(ApiEndpoint::kCompletions, R"({"prompt":")" + too_long + R"("})", Tiny(), {}))
       << "without a known context, the engine decides";
 }
 
@@ -285,7 +285,7 @@ TEST(BadRequest, TheEngineRefusesTheRest) {
       {"R28", P(R"("logit_bias":{"100000000":1})"), "invalid_argument", "logit_bias"},
   };
   for (const Refusal& bad : table) {
-    const auto parsed = ParseOpenAiBody(kText, bad.body, Tiny());
+    const auto parsed = ParseApiBody(kText, bad.body, Tiny());
     ASSERT_TRUE(parsed) << bad.id << parsed.error().message;
     const auto id = (*engine)->Submit(parsed->requests.front());
     ASSERT_FALSE(id) << bad.id;
@@ -299,9 +299,8 @@ TEST(BadRequest, TheEngineRefusesTheRest) {
 constexpr std::string_view kHi = R"("messages":[{"role":"user","content":"Hi"}],"max_tokens":9)";
 
 // The message of the refusal; empty: the request is taken.
-std::string Refusal(OpenAiEndpoint endpoint, const std::string& body,
-                    const OpenAiRules& rules = {}) {
-  const auto parsed = ParseOpenAiBody(endpoint, body, Tiny(), rules);
+std::string Refusal(ApiEndpoint endpoint, const std::string& body, const ApiRules& rules = {}) {
+  const auto parsed = ParseApiBody(endpoint, body, Tiny(), rules);
   if (parsed) return "";
   EXPECT_EQ(HttpStatus(parsed.error().code), 400) << parsed.error().message;
   return parsed.error().message;
@@ -321,8 +320,7 @@ TEST(BodyLimits, HoldForEveryEndpoint) {
   std::string values = "0";
   for (int i = 0; i < 2'000'000; ++i) values += ",0";
   const std::string deep = std::string(70, '[') + std::string(70, ']');
-  for (const auto endpoint :
-       {kChat, kText, OpenAiEndpoint::kResponses, OpenAiEndpoint::kMessages}) {
+  for (const auto endpoint : {kChat, kText, ApiEndpoint::kResponses, ApiEndpoint::kMessages}) {
     EXPECT_NE(Refusal(endpoint, fmt::format(R"({{{},"metadata":[{}]}})", kHi, values))
                   .find("more than 2000000 elements"),
               std::string::npos);
@@ -333,7 +331,7 @@ TEST(BodyLimits, HoldForEveryEndpoint) {
 }
 
 TEST(BodyLimits, AServerMayAllowLess) {
-  const OpenAiRules rules{.max_n = 2, .max_prompts = 2, .max_logprobs = 3};
+  const ApiRules rules{.max_n = 2, .max_prompts = 2, .max_logprobs = 3};
   const auto of = [&](const char* members) {
     return Refusal(kText, fmt::format(R"({{"prompt":"a",{}}})", members), rules);
   };

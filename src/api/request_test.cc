@@ -1,36 +1,35 @@
-#include "src/api/common/request.h"
+#include "src/api/request.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "src/api/common/neutral_fields.h"
 #include "src/base/file.h"
 #include "src/base/json_out.h"
-#include "src/api/common/neutral_fields.h"
 #include "tests/support/tiny_tokenizer.h"
 
 namespace latte::request_test {
 namespace {
 
-constexpr auto kChat = OpenAiEndpoint::kChat;
-constexpr auto kCompletions = OpenAiEndpoint::kCompletions;
+constexpr auto kChat = ApiEndpoint::kChat;
+constexpr auto kCompletions = ApiEndpoint::kCompletions;
 const std::string kHi = R"("messages":[{"role":"user","content":"Hi"}])";
 
-const OpenAiModel& Tiny() {
-  static const OpenAiModel model =
-      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+const ApiModel& Tiny() {
+  static const ApiModel model = ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model;
 }
 
-Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const std::string& members) {
-  return ParseOpenAiRequest(endpoint, Json::Parse("{" + members + "}", "body").value(), Tiny());
+Result<ApiRequest> Parse(ApiEndpoint endpoint, const std::string& members) {
+  return ParseApiRequest(endpoint, Json::Parse("{" + members + "}", "body").value(), Tiny());
 }
 
 std::vector<int32_t> Ids(const std::string& text) {
   return Tiny().tokenizer.Encode(text, {.add_bos = true, .parse_special = true}).value();
 }
 
-TEST(OpenAiRequest, DefaultsAreTheModelsAndTheApis) {
-  const OpenAiRequest text = Parse(kCompletions, R"("prompt":"Once")").value();
+TEST(ApiRequest, DefaultsAreTheModelsAndTheApis) {
+  const ApiRequest text = Parse(kCompletions, R"("prompt":"Once")").value();
   EXPECT_EQ(text.requests.front().tokens, Ids("Once"));
   EXPECT_EQ(text.requests.front().prompt, "Once");
   EXPECT_DOUBLE_EQ(text.requests.front().sampling.temperature, 0.8);  // generation_config.json
@@ -40,7 +39,7 @@ TEST(OpenAiRequest, DefaultsAreTheModelsAndTheApis) {
   EXPECT_TRUE(text.requests.front().stop.tokens.empty());
   EXPECT_EQ(text.reply.model, "tiny");
 
-  const OpenAiRequest chat = Parse(kChat, kHi).value();
+  const ApiRequest chat = Parse(kChat, kHi).value();
   EXPECT_EQ(chat.requests.front().tokens, Ids("<｜User｜>Hi<｜Assistant｜>"));
   EXPECT_GT(chat.requests.front().stop.max_tokens, 1 << 20);
   EXPECT_FALSE(chat.requests.front().stop.tokens.empty());
@@ -48,14 +47,14 @@ TEST(OpenAiRequest, DefaultsAreTheModelsAndTheApis) {
       Parse(kChat, kHi + R"(,"ignore_eos":true)").value().requests.front().stop.tokens.empty());
 }
 
-TEST(OpenAiRequest, EveryFieldArrives) {
-  const OpenAiRequest parsed = Parse(kCompletions, R"(
+TEST(ApiRequest, EveryFieldArrives) {
+  const ApiRequest parsed = Parse(kCompletions, R"(
       "model":"m","prompt":[1,2],"max_tokens":9,"min_tokens":2,"temperature":0.5,"top_p":0.25,
       "top_k":7,"min_p":0.125,"repetition_penalty":1.5,"presence_penalty":-1,
       "frequency_penalty":2,"logit_bias":{"5":-100,"17":1.5},"seed":-1,"stop":["a","b"],
       "stop_token_ids":[4],"ignore_eos":true,"n":3,"logprobs":4,"prompt_logprobs":1,"echo":true,
       "priority":-8,"cache_salt":"s","stream":true,"user":"u")")
-                                   .value();
+                                .value();
   const Request& r = parsed.requests.front();
   EXPECT_EQ(r.tokens, (std::vector<int32_t>{1, 2}));
   EXPECT_EQ(r.prompt, "");
@@ -79,7 +78,7 @@ TEST(OpenAiRequest, EveryFieldArrives) {
   EXPECT_EQ(r.prompt_logprobs, 4);  // for the echo; the reply has its own
   EXPECT_EQ(parsed.reply.prompt_logprobs, 1);
   EXPECT_TRUE(r.echo);
-  EXPECT_EQ(r.priority, 0);  // as OpenAiRules say
+  EXPECT_EQ(r.priority, 0);  // as ApiRules say
   EXPECT_EQ(r.cache_salt, "s");
   EXPECT_TRUE(parsed.reply.stream);
   EXPECT_EQ(parsed.reply.model, "m");
@@ -89,19 +88,19 @@ TEST(OpenAiRequest, EveryFieldArrives) {
 }
 
 // In every API that has the field: who asks to go before others gets what the operator allows.
-TEST(OpenAiRequest, PrioritiesHaveAFloor) {
-  const auto priorities = [](OpenAiEndpoint endpoint, int asked, const OpenAiRules& rules) {
+TEST(ApiRequest, PrioritiesHaveAFloor) {
+  const auto priorities = [](ApiEndpoint endpoint, int asked, const ApiRules& rules) {
     const std::string prompt = endpoint == kCompletions ? R"("prompt":["Once","Twice"])"
                                : endpoint == kChat      ? kHi
                                                         : R"("input":"Hi")";
     const std::string body = fmt::format(R"({{{},"priority":{}}})", prompt, asked);
-    const OpenAiRequest parsed = ParseOpenAiBody(endpoint, body, Tiny(), rules).value();
+    const ApiRequest parsed = ParseApiBody(endpoint, body, Tiny(), rules).value();
     const int first = parsed.requests.front().priority;
     for (const Request& request : parsed.requests) EXPECT_EQ(request.priority, first);
     EXPECT_EQ(parsed.notes.size(), first == asked ? 0U : 1U) << body;
     return first;
   };
-  for (const auto endpoint : {kChat, kCompletions, OpenAiEndpoint::kResponses}) {
+  for (const auto endpoint : {kChat, kCompletions, ApiEndpoint::kResponses}) {
     EXPECT_EQ(priorities(endpoint, -1000, {}), 0);
     EXPECT_EQ(priorities(endpoint, INT32_MIN, {}), 0);
     EXPECT_EQ(priorities(endpoint, 0, {}), 0);
@@ -113,7 +112,7 @@ TEST(OpenAiRequest, PrioritiesHaveAFloor) {
   }
 }
 
-TEST(OpenAiRequest, LogprobsOfChatsAreASwitchAndACount) {
+TEST(ApiRequest, LogprobsOfChatsAreASwitchAndACount) {
   const auto logprobs = [](const std::string& members) {
     return Parse(kChat, kHi + members).value().requests.front().logprobs;
   };
@@ -124,7 +123,7 @@ TEST(OpenAiRequest, LogprobsOfChatsAreASwitchAndACount) {
   EXPECT_EQ(logprobs(R"(,"logprobs":true,"top_logprobs":20)"), 20);
 }
 
-TEST(OpenAiRequest, FormsOfPromptAndMessages) {
+TEST(ApiRequest, FormsOfPromptAndMessages) {
   EXPECT_EQ(Parse(kCompletions, R"("prompt":["Once"])").value().requests.front().tokens,
             Ids("Once"));
   EXPECT_EQ(Parse(kCompletions, R"("prompt":[[7]])").value().requests.front().tokens,
@@ -142,9 +141,9 @@ TEST(OpenAiRequest, FormsOfPromptAndMessages) {
 }
 
 // Expects that `more` does not change how a body is parsed.
-void ExpectNeutral(OpenAiEndpoint endpoint, const std::string& more) {
+void ExpectNeutral(ApiEndpoint endpoint, const std::string& more) {
   const std::string base = endpoint == kChat ? kHi : R"("prompt":"a")";
-  const OpenAiRequest plain = Parse(endpoint, base).value();
+  const ApiRequest plain = Parse(endpoint, base).value();
   const auto parsed = Parse(endpoint, base + "," + more);
   ASSERT_TRUE(parsed) << more << ": " << parsed.error().message;
   EXPECT_EQ(parsed->requests.front().tokens, plain.requests.front().tokens) << more;
@@ -159,8 +158,8 @@ void ExpectNeutral(OpenAiEndpoint endpoint, const std::string& more) {
       << more;
 }
 
-TEST(OpenAiRequest, ValuesThatChangeNothingAreAsGoodAsAbsent) {
-  for (const OpenAiEndpoint endpoint : {kChat, kCompletions})
+TEST(ApiRequest, ValuesThatChangeNothingAreAsGoodAsAbsent) {
+  for (const ApiEndpoint endpoint : {kChat, kCompletions})
     for (const char* more : {R"("user":"u")",
                              R"("metadata":{"a":"b"})",
                              R"("store":true)",
@@ -206,8 +205,8 @@ TEST(OpenAiRequest, ValuesThatChangeNothingAreAsGoodAsAbsent) {
             5);
 }
 
-TEST(OpenAiRequest, UnknownFieldsGetASuggestion) {
-  const auto message = [](OpenAiEndpoint endpoint, const std::string& members) {
+TEST(ApiRequest, UnknownFieldsGetASuggestion) {
+  const auto message = [](ApiEndpoint endpoint, const std::string& members) {
     const auto parsed = Parse(endpoint, members);
     return parsed ? "" : parsed.error().message;
   };
@@ -216,7 +215,7 @@ TEST(OpenAiRequest, UnknownFieldsGetASuggestion) {
   EXPECT_TRUE(message(kChat, kHi + R"(,"prompt":"Once")").ends_with("; /v1/completions has it"));
 }
 
-TEST(OpenAiRequest, NullIsAbsentWhateverTheField) {
+TEST(ApiRequest, NullIsAbsentWhateverTheField) {
   for (const char* field : {"model",
                             "max_tokens",
                             "min_tokens",
@@ -261,29 +260,29 @@ TEST(OpenAiRequest, NullIsAbsentWhateverTheField) {
                           "chat_template_kwargs":{"enable_thinking":null})");
 }
 
-TEST(OpenAiRequest, IgnoredFieldsAreReportedAndDocumented) {
-  const OpenAiRequest parsed =
+TEST(ApiRequest, IgnoredFieldsAreReportedAndDocumented) {
+  const ApiRequest parsed =
       Parse(kChat, kHi + R"(,"user":"u","store":false,"seed":1,"tools":[],"metadata":null)")
           .value();
   EXPECT_EQ(parsed.ignored, (std::vector<std::string>{"store", "user"}));
   const std::string docs = ReadFile(LATTE_SOURCE_DIR "/docs/api_fields.md", 1 << 20).value();
-  for (const std::string& name : NeutralFieldNames())
+  for (const std::string& name : IgnoredFieldNames())
     EXPECT_NE(docs.find('`' + name + '`'), std::string::npos) << name;
 }
 
-TEST(OpenAiRequest, SpecialTokensAreKeptOnDemand) {
-  const OpenAiRequest kept = Parse(kChat, kHi + R"(,"skip_special_tokens":false)").value();
+TEST(ApiRequest, SpecialTokensAreKeptOnDemand) {
+  const ApiRequest kept = Parse(kChat, kHi + R"(,"skip_special_tokens":false)").value();
   EXPECT_TRUE(kept.requests.front().keep_special);
   EXPECT_TRUE(kept.reply.keep_special);
 }
 
 struct Bad {
-  OpenAiEndpoint endpoint;
+  ApiEndpoint endpoint;
   std::string members;
   std::string named;  // a part of the message
 };
 
-TEST(OpenAiRequest, WhatIsWrongIsNamed) {
+TEST(ApiRequest, WhatIsWrongIsNamed) {
   const std::string p = R"("prompt":"a",)";
   const std::string m = kHi + ",";
   const std::vector<Bad> table = {
@@ -405,7 +404,7 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
       {kChat, m + R"("max_tokens":1,"max_completion_tokens":2)", "max_completion_tokens"},
   };
   for (const Bad& bad : table) {
-    const Result<OpenAiRequest> parsed = Parse(bad.endpoint, bad.members);
+    const Result<ApiRequest> parsed = Parse(bad.endpoint, bad.members);
     ASSERT_FALSE(parsed) << bad.members;
     EXPECT_EQ(HttpStatus(parsed.error().code), 400) << bad.members;
     EXPECT_NE(parsed.error().message.find(bad.named), std::string::npos) << bad.members << "\n"
@@ -414,7 +413,7 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
 }
 
 // Clients of languages without integers write them with a fraction of zero.
-TEST(OpenAiRequest, WholeNumbersMayBeWrittenAsFractions) {
+TEST(ApiRequest, WholeNumbersMayBeWrittenAsFractions) {
   const auto completion = [](const std::string& members) {
     return Parse(kCompletions, R"("prompt":"a",)" + members)->requests.front();
   };
@@ -429,8 +428,8 @@ TEST(OpenAiRequest, WholeNumbersMayBeWrittenAsFractions) {
   EXPECT_EQ(chat.stop.max_tokens, 4);
 }
 
-TEST(OpenAiRequest, MinusOneTokenIsNoLimit) {
-  const auto most = [](OpenAiEndpoint endpoint, const std::string& members) {
+TEST(ApiRequest, MinusOneTokenIsNoLimit) {
+  const auto most = [](ApiEndpoint endpoint, const std::string& members) {
     return Parse(endpoint, members)->requests.front().stop.max_tokens;
   };
   const int64_t none = most(kChat, kHi);
@@ -441,18 +440,18 @@ TEST(OpenAiRequest, MinusOneTokenIsNoLimit) {
 }
 
 // Where stop strings count in a chat is the engine's to find.
-TEST(OpenAiRequest, OnlyChatsHaveReasoning) {
+TEST(ApiRequest, OnlyChatsHaveReasoning) {
   EXPECT_EQ(Parse(kChat, kHi)->requests.front().reasoning, "possible");
   EXPECT_EQ(Parse(kCompletions, R"("prompt":"a")")->requests.front().reasoning, "none");
 }
 
-TEST(OpenAiRequest, ABodyIsAnObjectAndAModelNeedsAChatFormatForChatsOnly) {
-  EXPECT_FALSE(ParseOpenAiRequest(kChat, Json::Parse("[]", "body").value(), Tiny()));
-  OpenAiModel model = Tiny();
+TEST(ApiRequest, ABodyIsAnObjectAndAModelNeedsAChatFormatForChatsOnly) {
+  EXPECT_FALSE(ParseApiRequest(kChat, Json::Parse("[]", "body").value(), Tiny()));
+  ApiModel model = Tiny();
   model.chat = Unsupported("no chat template");
-  const auto code = [&](OpenAiEndpoint endpoint, const std::string& members) {
+  const auto code = [&](ApiEndpoint endpoint, const std::string& members) {
     const auto parsed =
-        ParseOpenAiRequest(endpoint, Json::Parse("{" + members + "}", "body").value(), model);
+        ParseApiRequest(endpoint, Json::Parse("{" + members + "}", "body").value(), model);
     return parsed ? Code::kOk : parsed.error().code;
   };
   EXPECT_EQ(code(kChat, kHi), Code::kUnsupported);

@@ -3,11 +3,11 @@
 // them, in every format whose template keeps what the model wrote.
 #include <gtest/gtest.h>
 
+#include "src/api/common/answer.h"
+#include "src/api/completions/completion_body.h"
+#include "src/api/request.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
-#include "src/api/completions/completion_body.h"
-#include "src/api/common/request.h"
-#include "src/api/common/answer.h"
 #include "tests/support/chat_data.h"
 #include "tests/support/tiny_tokenizer.h"
 
@@ -134,7 +134,7 @@ constexpr auto kTools = R"([{"type": "function", "function": {"name": "f", "para
   {"type": "function", "function": {"name": "g"}}])";
 
 // `base`: any model; its tokenizer and chat format are replaced.
-OpenAiModel ModelOf(const Family& family, OpenAiModel base) {
+ApiModel ModelOf(const Family& family, ApiModel base) {
   JsonOut file = SmallTokenizer({"t o", "to o", "\" }", "a r"});
   // <|im_middle|> tells Kimi from the others.
   const bool kimi = std::string_view(family.name).starts_with("Kimi");
@@ -151,28 +151,27 @@ OpenAiModel ModelOf(const Family& family, OpenAiModel base) {
   return base;
 }
 
-OpenAiModel Tiny() { return OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value(); }
+ApiModel Tiny() { return ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value(); }
 
-Result<OpenAiRequest> Parse(const OpenAiModel& model, const Family& family,
-                            const JsonOut& messages) {
+Result<ApiRequest> Parse(const ApiModel& model, const Family& family, const JsonOut& messages) {
   const JsonOut body = {{"messages", messages},
                         {"tools", JsonOut::parse(kTools)},
                         {"chat_template_kwargs", JsonOut::parse(family.kwargs)}};
-  return ParseOpenAiBody(OpenAiEndpoint::kChat, Dump(body), model);
+  return ParseApiBody(ApiEndpoint::kChat, Dump(body), model);
 }
 
-std::vector<int32_t> Ids(const OpenAiRequest& request) {
+std::vector<int32_t> Ids(const ApiRequest& request) {
   return {request.requests.front().tokens.begin(), request.requests.front().tokens.end()};
 }
 
 // The ids that a model writes: marks are tokens.
-std::vector<int32_t> Generated(const OpenAiModel& model, std::string_view answer) {
+std::vector<int32_t> Generated(const ApiModel& model, std::string_view answer) {
   const TextPiece piece{std::string(answer), true};
   return model.tokenizer.EncodePieces({&piece, 1}).value();
 }
 
-JsonOut MessageOf(const OpenAiModel& model, const OpenAiRequest& request, std::string_view answer) {
-  OpenAiAnswer out(request.reply);
+JsonOut MessageOf(const ApiModel& model, const ApiRequest& request, std::string_view answer) {
+  ApiAnswer out(request.reply);
   TokenEvent event;
   event.text = answer;
   out.Add(event);
@@ -190,15 +189,15 @@ void AddAnswer(const JsonOut& message, std::string_view result, JsonOut* message
     messages->push_back({{"role", "tool"}, {"tool_call_id", call["id"]}, {"content", result}});
 }
 
-std::string TextOf(const OpenAiModel& model, const std::vector<int32_t>& ids) {
+std::string TextOf(const ApiModel& model, const std::vector<int32_t>& ids) {
   return model.tokenizer.Decode(ids).value();
 }
 
 TEST(ToolsRoundTrip, ThePromptBeginsWithTheIdsOfTheLastOneAndItsAnswer) {
-  const OpenAiModel tiny = Tiny();
+  const ApiModel tiny = Tiny();
   for (const Family& family : kFamilies) {
     SCOPED_TRACE(family.name);
-    const OpenAiModel model = ModelOf(family, tiny);
+    const ApiModel model = ModelOf(family, tiny);
     JsonOut messages = JsonOut::array({User("Hi")});
     const auto first = Parse(model, family, messages);
     ASSERT_TRUE(first) << first.error().message;
@@ -227,10 +226,10 @@ TEST(ToolsRoundTrip, ThePromptBeginsWithTheIdsOfTheLastOneAndItsAnswer) {
 // as text show what the client sent; the others write them as the model does.
 TEST(ToolsRoundTrip, ArgumentsKeepTheOrderAndTheFormInWhichTheyAreSent) {
   constexpr auto kSent = R"({"b":"first" , "a":[1,2]})";
-  const OpenAiModel tiny = Tiny();
+  const ApiModel tiny = Tiny();
   for (const Family& family : kFamilies) {
     SCOPED_TRACE(family.name);
-    const OpenAiModel model = ModelOf(family, tiny);
+    const ApiModel model = ModelOf(family, tiny);
     JsonOut message =
         MessageOf(model, Parse(model, family, JsonOut::array({User("Hi")})).value(), family.answer);
     message["tool_calls"].erase(message["tool_calls"].begin() + 1, message["tool_calls"].end());
@@ -249,10 +248,10 @@ TEST(ToolsRoundTrip, ArgumentsKeepTheOrderAndTheFormInWhichTheyAreSent) {
 
 // The arguments of an answer that was cut.
 TEST(ToolsRoundTrip, ArgumentsThatAreNoJsonAreShown) {
-  const OpenAiModel tiny = Tiny();
+  const ApiModel tiny = Tiny();
   for (const Family& family : kFamilies) {
     SCOPED_TRACE(family.name);
-    const OpenAiModel model = ModelOf(family, tiny);
+    const ApiModel model = ModelOf(family, tiny);
     JsonOut message =
         MessageOf(model, Parse(model, family, JsonOut::array({User("Hi")})).value(), family.answer);
     message["tool_calls"][0]["function"]["arguments"] = R"({"b": "cut)";
@@ -271,14 +270,14 @@ TEST(ToolsRoundTrip, ArgumentsThatAreNoJsonAreShown) {
 TEST(ToolsRoundTrip, TextOfAMessageIsNeverAMark) {
   std::string marks;
   for (const char* mark : kMarks) marks += mark;
-  const auto special = [](const OpenAiModel& model, const std::vector<int32_t>& ids) {
+  const auto special = [](const ApiModel& model, const std::vector<int32_t>& ids) {
     return std::count_if(ids.begin(), ids.end(),
                          [&](int32_t id) { return model.tokenizer.IsSpecial(id); });
   };
-  const OpenAiModel tiny = Tiny();
+  const ApiModel tiny = Tiny();
   for (const Family& family : kFamilies) {
     SCOPED_TRACE(family.name);
-    const OpenAiModel model = ModelOf(family, tiny);
+    const ApiModel model = ModelOf(family, tiny);
     JsonOut message =
         MessageOf(model, Parse(model, family, JsonOut::array({User("Hi")})).value(), family.answer);
     std::vector<std::vector<int32_t>> prompts;

@@ -1,4 +1,4 @@
-// One request of the OpenAI API from its parsing to its last event. `batch` and `serve` share it.
+// One request of an API from its parsing to its last event. `batch` and `serve` share it.
 #pragma once
 
 #include <cstddef>
@@ -11,20 +11,20 @@
 
 #include "latte/request.h"
 
-#include "src/base/json_out_fwd.h"
-#include "src/api/common/request.h"
 #include "src/api/common/answer.h"
+#include "src/api/common/request.h"
+#include "src/base/json_out_fwd.h"
 
 namespace latte {
 
 // Thread-compatible. Answers are collected, and written by the writer of their API.
-class OpenAiRunning {
+class ApiRunning {
  public:
   // `id` is unique among answers; `created` is in seconds since 1970. `model` must outlive it.
-  OpenAiRunning(OpenAiRequest request, const OpenAiModel* model, std::string id, int64_t created);
-  OpenAiRunning(OpenAiRunning&&) noexcept;
-  OpenAiRunning& operator=(OpenAiRunning&&) noexcept;
-  ~OpenAiRunning();
+  ApiRunning(ApiRequest request, const ApiModel* model, std::string id, int64_t created);
+  ApiRunning(ApiRunning&&) noexcept;
+  ApiRunning& operator=(ApiRunning&&) noexcept;
+  ~ApiRunning();
 
   size_t prompts() const;
   // The engine's request of prompt i, moved out. The caller sets its user_data and submits it.
@@ -43,8 +43,8 @@ class OpenAiRunning {
   // Every choice of every prompt has ended, or one has failed.
   bool done() const;
   const std::optional<Error>& error() const;  // of the first choice that failed
-  const OpenAiReply& reply() const;
-  OpenAiUsage usage() const;
+  const ApiReply& reply() const;
+  ApiUsage usage() const;
 
   // The whole answer, a JSON object. Requires: done(), no error, not a stream.
   std::string Body() const;

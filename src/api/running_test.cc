@@ -2,9 +2,9 @@
 
 #include <map>
 
-#include "src/base/json_out.h"
 #include "src/api/common/error.h"
 #include "src/api/completions/logprobs.h"
+#include "src/base/json_out.h"
 #include "tests/support/byte_source.h"
 #include "tests/support/property.h"
 
@@ -13,17 +13,16 @@ namespace {
 
 using testing_support::ByteSource;
 
-constexpr auto kChat = OpenAiEndpoint::kChat;
-constexpr auto kCompletions = OpenAiEndpoint::kCompletions;
+constexpr auto kChat = ApiEndpoint::kChat;
+constexpr auto kCompletions = ApiEndpoint::kCompletions;
 
-const OpenAiModel& Tiny() {
-  static const OpenAiModel model =
-      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+const ApiModel& Tiny() {
+  static const ApiModel model = ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model;
 }
 
-OpenAiRunning Running(OpenAiReply reply) {
-  OpenAiRequest request;
+ApiRunning Running(ApiReply reply) {
+  ApiRequest request;
   request.requests.resize(reply.prompts.size());
   request.reply = std::move(reply);
   return {std::move(request), &Tiny(), "7", 11};
@@ -48,8 +47,8 @@ TokenLogprobs Logprobs(ByteSource* choose, int count) {
   return out;
 }
 
-OpenAiReply RandomReply(ByteSource* choose) {
-  OpenAiReply reply;
+ApiReply RandomReply(ByteSource* choose) {
+  ApiReply reply;
   reply.endpoint = choose->Below(2) == 0 ? kChat : kCompletions;
   const bool chat = reply.endpoint == kChat;
   reply.model = "m";
@@ -73,7 +72,7 @@ struct PlacedEvent {
 // Events of all choices in a random order, as an engine makes them for this reply.
 class RandomEvents {
  public:
-  RandomEvents(const OpenAiReply& reply, ByteSource* choose)
+  RandomEvents(const ApiReply& reply, ByteSource* choose)
       : reply_(reply),
         choose_(choose),
         counts_(reply.prompts.size() * static_cast<size_t>(reply.n)) {}
@@ -116,7 +115,7 @@ class RandomEvents {
     if (reply_.logprobs >= 0) event->logprobs = Logprobs(choose_, reply_.logprobs);
   }
 
-  const OpenAiReply& reply_;
+  const ApiReply& reply_;
   ByteSource* choose_;
   std::vector<int64_t> counts_;  // tokens of each choice
   std::vector<size_t> open_;     // choices that have not ended
@@ -174,13 +173,13 @@ std::string Shown(JsonOut choice, bool chat) {
 
 class Compare {
  public:
-  explicit Compare(const OpenAiReply& reply) : reply_(reply), chat_(reply.endpoint == kChat) {}
+  explicit Compare(const ApiReply& reply) : reply_(reply), chat_(reply.endpoint == kChat) {}
 
   void Run(const std::vector<PlacedEvent>& events) {
-    OpenAiReply streamed = reply_;
+    ApiReply streamed = reply_;
     streamed.stream = true;
-    OpenAiRunning whole = Running(reply_);
-    OpenAiRunning stream = Running(streamed);
+    ApiRunning whole = Running(reply_);
+    ApiRunning stream = Running(streamed);
     std::string sse;
     for (const auto& [prompt, event] : events) {
       RC_ASSERT(!whole.done() && !stream.done());
@@ -219,14 +218,14 @@ class Compare {
       RC_ASSERT(chunk["usage"].is_null() != reply_.continuous_usage);
   }
 
-  const OpenAiReply& reply_;
+  const ApiReply& reply_;
   bool chat_;
 };
 
-TEST(OpenAiRunning, AStreamSaysWhatTheWholeAnswerSays) {
+TEST(ApiRunning, AStreamSaysWhatTheWholeAnswerSays) {
   testing_support::CheckProperty(3'000, 200, [](const std::vector<uint8_t>& bytes) {
     ByteSource choose(bytes);
-    const OpenAiReply reply = RandomReply(&choose);
+    const ApiReply reply = RandomReply(&choose);
     Compare(reply).Run(RandomEvents(reply, &choose).Make());
   });
 }
@@ -241,9 +240,9 @@ TokenEvent Event(std::string text, std::optional<FinishReason> finish = {}) {
   return event;
 }
 
-TEST(OpenAiRunning, ChunksOfAChat) {
-  OpenAiReply reply{.endpoint = kChat, .model = "m", .stream = true};
-  OpenAiRunning running = Running(reply);
+TEST(ApiRunning, ChunksOfAChat) {
+  ApiReply reply{.endpoint = kChat, .model = "m", .stream = true};
+  ApiRunning running = Running(reply);
   std::string sse;
   running.Add(0, Event("Hi", FinishReason::kStop), &sse);
   const std::string begin =
@@ -261,11 +260,11 @@ TEST(OpenAiRunning, ChunksOfAChat) {
           "\n\ndata: [DONE]\n\n");
 }
 
-TEST(OpenAiRunning, AnErrorInTheMiddleEndsTheStream) {
-  for (const OpenAiEndpoint endpoint : {kChat, kCompletions}) {
-    OpenAiReply reply{.endpoint = endpoint, .model = "m", .stream = true, .n = 2};
+TEST(ApiRunning, AnErrorInTheMiddleEndsTheStream) {
+  for (const ApiEndpoint endpoint : {kChat, kCompletions}) {
+    ApiReply reply{.endpoint = endpoint, .model = "m", .stream = true, .n = 2};
     reply.include_usage = true;
-    OpenAiRunning running = Running(reply);
+    ApiRunning running = Running(reply);
     std::string sse;
     running.Add(0, Event("Hi"), &sse);
     ASSERT_FALSE(running.done());
@@ -283,8 +282,8 @@ TEST(OpenAiRunning, AnErrorInTheMiddleEndsTheStream) {
   }
 }
 
-TEST(OpenAiRunning, ReasoningIsCounted) {
-  OpenAiRunning running = Running({.endpoint = kChat, .model = "m"});
+TEST(ApiRunning, ReasoningIsCounted) {
+  ApiRunning running = Running({.endpoint = kChat, .model = "m"});
   const char* const texts[] = {"<think>", "so", "</think>", "yes"};
   int64_t tokens = 0;
   for (const char* text : texts) {
@@ -308,10 +307,10 @@ TokenEvent EventWithTop(int tokens) {
   return event;
 }
 
-TEST(OpenAiRunning, AnAnswerThatGrowsBeyondItsLimitFails) {
-  for (const OpenAiEndpoint endpoint : {kChat, kCompletions}) {
-    OpenAiReply reply{.endpoint = endpoint, .max_answer_bytes = 4000, .logprobs = 4};
-    OpenAiRunning running = Running(reply);
+TEST(ApiRunning, AnAnswerThatGrowsBeyondItsLimitFails) {
+  for (const ApiEndpoint endpoint : {kChat, kCompletions}) {
+    ApiReply reply{.endpoint = endpoint, .max_answer_bytes = 4000, .logprobs = 4};
+    ApiRunning running = Running(reply);
     int events = 0;
     for (; !running.done(); ++events) {
       ASSERT_LT(events, 100) << "a limit that does not hold";
@@ -324,8 +323,8 @@ TEST(OpenAiRunning, AnAnswerThatGrowsBeyondItsLimitFails) {
   }
 }
 
-TEST(OpenAiRunning, PlainTextCountsTowardsTheLimitToo) {
-  OpenAiRunning running = Running({.endpoint = kChat, .max_answer_bytes = 1000});
+TEST(ApiRunning, PlainTextCountsTowardsTheLimitToo) {
+  ApiRunning running = Running({.endpoint = kChat, .max_answer_bytes = 1000});
   TokenEvent event;
   event.text = std::string(100, '\1');  // six characters each in JSON
   running.Add(0, event, nullptr);
@@ -334,30 +333,30 @@ TEST(OpenAiRunning, PlainTextCountsTowardsTheLimitToo) {
   EXPECT_TRUE(running.error());
 }
 
-TEST(OpenAiRunning, AStreamIsLimitedOnlyInWhatComesAtOnce) {
-  OpenAiReply reply{.endpoint = kCompletions, .stream = true, .max_answer_bytes = 4000};
+TEST(ApiRunning, AStreamIsLimitedOnlyInWhatComesAtOnce) {
+  ApiReply reply{.endpoint = kCompletions, .stream = true, .max_answer_bytes = 4000};
   reply.logprobs = 4;
-  OpenAiRunning running = Running(reply);
+  ApiRunning running = Running(reply);
   std::string sse;
   for (int i = 0; i < 100; ++i) running.Add(0, EventWithTop(4), &sse);
   EXPECT_FALSE(running.error());
   TokenEvent first;
   first.prompt_logprobs.assign(20, *EventWithTop(4).logprobs);
-  OpenAiRunning with_prompt = Running(reply);
+  ApiRunning with_prompt = Running(reply);
   sse.clear();
   with_prompt.Add(0, first, &sse);
   ASSERT_TRUE(with_prompt.error());
   EXPECT_EQ(Chunks(sse).back(), "[DONE]");
 }
 
-TEST(OpenAiRunning, ATokenThatIsListedTwiceIsOneMember) {
+TEST(ApiRunning, ATokenThatIsListedTwiceIsOneMember) {
   const std::vector<TokenLogprobs> tokens = {{{7, -1}, {{7, -1}, {8, -2}, {8, -2}, {9, -3}}}};
   std::string out;
   AppendPromptLogprobs(tokens, 4, Tiny().tokenizer, &out);
   EXPECT_EQ(Json::Parse(out, "list").value().At(1).size(), 3) << out;
 }
 
-TEST(OpenAiRunning, TheLimitIsNotPassedUnnoticed) {
+TEST(ApiRunning, TheLimitIsNotPassedUnnoticed) {
   const int vocabulary = Tiny().tokenizer.vocab_size();
   const std::vector<TokenLogprobs> all(3, *EventWithTop(vocabulary).logprobs);
   const auto most = static_cast<size_t>(MaxLogprobsBytes(all, Tiny().tokenizer));
@@ -368,7 +367,7 @@ TEST(OpenAiRunning, TheLimitIsNotPassedUnnoticed) {
   AppendPromptLogprobs(all, vocabulary, Tiny().tokenizer, &prompt);
   EXPECT_LE(prompt.size(), most);
   std::string completion;
-  OpenAiReply reply{.endpoint = kCompletions};
+  ApiReply reply{.endpoint = kCompletions};
   reply.logprobs = vocabulary;
   int64_t offset = 0;
   AppendCompletionLogprobs({.tokens = all}, reply, Tiny().tokenizer, &offset, &completion);

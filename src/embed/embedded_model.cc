@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "src/api/request.h"
 #include "src/base/json_out.h"
 #include "src/base/random.h"
 
@@ -66,11 +67,10 @@ JsonOut ChatJson(const Result<ChatPromptBuilder>& chat) {
 
 Result<std::shared_ptr<const EmbeddedModel>> EmbeddedModel::Open(const std::string& model) {
   LATTE_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::Load(model));
-  LATTE_ASSIGN_OR_RETURN(OpenAiModel openai, OpenAiModel::Create(model, files));
-  openai.UseApiDefaults();
-  openai.new_seed = DrawnSeeds();
-  return std::shared_ptr<const EmbeddedModel>(
-      new EmbeddedModel(std::move(files), std::move(openai)));
+  LATTE_ASSIGN_OR_RETURN(ApiModel api, ApiModel::Create(model, files));
+  api.UseApiDefaults();
+  api.new_seed = DrawnSeeds();
+  return std::shared_ptr<const EmbeddedModel>(new EmbeddedModel(std::move(files), std::move(api)));
 }
 
 Result<std::vector<int32_t>> EmbeddedModel::Encode(std::string_view text, bool add_bos,
@@ -86,22 +86,21 @@ Result<std::string> EmbeddedModel::Decode(std::span<const int32_t> tokens,
 }
 
 Result<std::vector<int32_t>> EmbeddedModel::ChatPrompt(std::string_view body) const {
-  LATTE_ASSIGN_OR_RETURN(OpenAiRequest request,
-                         ParseOpenAiBody(OpenAiEndpoint::kChat, body, openai_));
+  LATTE_ASSIGN_OR_RETURN(ApiRequest request, ParseApiBody(ApiEndpoint::kChat, body, api_));
   return std::move(request.requests.front().tokens);
 }
 
 Request EmbeddedModel::DefaultRequest() const {
   Request out;
   // Without the file, the engine's own default counts, not the API's.
-  if (openai_.defaults.recommended) openai_.defaults.ApplyTo(&out.sampling);
+  if (api_.defaults.recommended) api_.defaults.ApplyTo(&out.sampling);
   return out;
 }
 
 std::string EmbeddedModel::InfoJson() const {
   const ModelConfig& config = files_.config;
   const Tokenizer& tokenizer = files_.tokenizer;
-  return Dump({{"model", openai_.name},
+  return Dump({{"model", api_.name},
                {"path", files_.dir},
                {"model_type", config.model_type},
                {"architecture", config.architecture},
@@ -112,9 +111,9 @@ std::string EmbeddedModel::InfoJson() const {
                {"eos_token_ids", config.eos},
                {"pad_token_id", OrNull(tokenizer.pad_id())},
                {"special_tokens", SpecialTokensJson(tokenizer)},
-               {"chat", ChatJson(openai_.chat)},
-               {"generation_defaults", DefaultsJson(openai_.defaults)},
-               {"fingerprint", openai_.fingerprint}});
+               {"chat", ChatJson(api_.chat)},
+               {"generation_defaults", DefaultsJson(api_.defaults)},
+               {"fingerprint", api_.fingerprint}});
 }
 
 }  // namespace latte

@@ -11,20 +11,20 @@
 #include "latte/request.h"
 #include "latte/status.h"
 
-#include "src/checkpoint/model_files.h"
 #include "src/api/common/request.h"
+#include "src/checkpoint/model_files.h"
 
 namespace latte {
 
 // Immutable, thread-safe.
 class EmbeddedModel {
  public:
-  // Errors: of ModelFiles::Load and OpenAiModel::Create.
+  // Errors: of ModelFiles::Load and ApiModel::Create.
   [[nodiscard]] static Result<std::shared_ptr<const EmbeddedModel>> Open(const std::string& model);
 
   const ModelFiles& files() const { return files_; }
   // Requests that give no seed get another one each.
-  const OpenAiModel& openai() const { return openai_; }
+  const ApiModel& api() const { return api_; }
 
   // add_bos: puts the BOS id first if the model wants one there. Errors: of Tokenizer::Encode.
   [[nodiscard]] Result<std::vector<int32_t>> Encode(std::string_view text, bool add_bos,
@@ -32,7 +32,7 @@ class EmbeddedModel {
   // The text may be invalid UTF-8. Errors: of Tokenizer::Decode.
   [[nodiscard]] Result<std::string> Decode(std::span<const int32_t> tokens,
                                            bool skip_special) const;
-  // The prompt that a body of /v1/chat/completions makes. Errors: of ParseOpenAiBody.
+  // The prompt that a body of /v1/chat/completions makes. Errors: of ParseApiBody.
   [[nodiscard]] Result<std::vector<int32_t>> ChatPrompt(std::string_view body) const;
 
   // A request with the sampling parameters of generation_config.json.
@@ -42,11 +42,10 @@ class EmbeddedModel {
   std::string InfoJson() const;
 
  private:
-  EmbeddedModel(ModelFiles files, OpenAiModel openai)
-      : files_(std::move(files)), openai_(std::move(openai)) {}
+  EmbeddedModel(ModelFiles files, ApiModel api) : files_(std::move(files)), api_(std::move(api)) {}
 
   ModelFiles files_;
-  OpenAiModel openai_;
+  ApiModel api_;
 };
 
 }  // namespace latte

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/api/request.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/embed/sequence_logits.h"
 
@@ -172,17 +173,16 @@ Result<uint64_t> Service::Submit(std::shared_ptr<ResultQueue> queue, Request req
 
 Result<uint64_t> Service::Answer(std::shared_ptr<ResultQueue> queue, std::string_view url,
                                  std::string_view body, uint64_t user_data) {
-  const std::optional<OpenAiEndpoint> endpoint = FindEndpoint(url);
+  const std::optional<ApiEndpoint> endpoint = FindEndpoint(url);
   if (!endpoint)
     return NotFound(fmt::format("url: expected {}, {}, {} or {}, found '{}'",
-                                Url(OpenAiEndpoint::kChat), Url(OpenAiEndpoint::kCompletions),
-                                Url(OpenAiEndpoint::kResponses), Url(OpenAiEndpoint::kMessages),
-                                url));
+                                Url(ApiEndpoint::kChat), Url(ApiEndpoint::kCompletions),
+                                Url(ApiEndpoint::kResponses), Url(ApiEndpoint::kMessages), url));
   return CatchExhaustion([&]() -> Result<uint64_t> {
     LATTE_ASSIGN_OR_RETURN(Engine * engine, Loaded());
-    const OpenAiModel& model = model_->openai();
-    const OpenAiRules rules{.max_model_len = engine->options().max_tokens};
-    LATTE_ASSIGN_OR_RETURN(OpenAiRequest request, ParseOpenAiBody(*endpoint, body, model, rules));
+    const ApiModel& model = model_->api();
+    const ApiRules rules{.max_model_len = engine->options().max_tokens};
+    LATTE_ASSIGN_OR_RETURN(ApiRequest request, ParseApiBody(*endpoint, body, model, rules));
     const auto job = std::make_shared<ServiceJob>();
     job->queue = std::move(queue);
     job->user_data = user_data;

@@ -55,7 +55,7 @@ class Service {
                                         bool whole);
 
   // The bytes that `latte serve` answers to `body` at `url`: one JSON text or, of a stream,
-  // server-sent events. Errors: kNotFound for a url that is no API; of ParseOpenAiBody and Engine::Submit.
+  // server-sent events. Errors: kNotFound for a url that is no API; of ParseApiBody and Engine::Submit.
   [[nodiscard]] Result<uint64_t> Answer(std::shared_ptr<ResultQueue> queue, std::string_view url,
                                         std::string_view body, uint64_t user_data);
 

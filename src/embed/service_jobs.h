@@ -12,8 +12,8 @@
 
 #include "latte/engine.h"
 
-#include "src/embed/result_queue.h"
 #include "src/api/running.h"
+#include "src/embed/result_queue.h"
 
 namespace latte {
 
@@ -26,7 +26,7 @@ struct ServiceJob {
   bool whole = false;
   std::vector<WholeAnswer> answers = {};  // of `whole`, by choice
   // For a body of the OpenAI API.
-  std::optional<OpenAiRunning> running = {};
+  std::optional<ApiRunning> running = {};
   // For a given sequence whose logits are wanted.
   std::vector<int32_t> tokens = {};
   int64_t first = 0;             // the first token with a row in `logits`

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/api/request.h"
 #include "src/base/json_out.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/timer.h"
@@ -27,11 +28,11 @@ struct Generations::Generation {
   std::shared_ptr<void> listed;  // by the observer, until the end
   std::shared_ptr<Reply> reply;
   std::optional<Workers::Ticket> parsing;
-  std::optional<OpenAiRunning> running;  // once parsed
-  std::vector<RequestId> requests;       // of the engine
-  std::vector<uint64_t> places;          // keys of places_
-  std::string unwritten;                 // events of the step that is being delivered
-  bool touched = false;                  // by that step
+  std::optional<ApiRunning> running;  // once parsed
+  std::vector<RequestId> requests;    // of the engine
+  std::vector<uint64_t> places;       // keys of places_
+  std::string unwritten;              // events of the step that is being delivered
+  bool touched = false;               // by that step
   bool over = false;
   Clock::time_point last_write = Clock::now();
 };
@@ -54,12 +55,12 @@ void Generations::Start(ArrivedRequest arrived, const std::shared_ptr<Reply>& re
   });
   g->listed = parts_.observer->Began(arrived.id, arrived.endpoint, arrived.client);
   running_.insert(g);
-  auto request = std::make_shared<Result<OpenAiRequest>>();
+  auto request = std::make_shared<Result<ApiRequest>>();
   const CountedBody& body = arrived.body;
   g->parsing = parts_.workers->Post({
       .bytes = body.size(),
       .run = [request, endpoint = arrived.endpoint, body, model = parts_.model,
-              rules = parts_.rules] { *request = ParseOpenAiBody(endpoint, body, *model, rules); },
+              rules = parts_.rules] { *request = ParseApiBody(endpoint, body, *model, rules); },
       // The body counts until the engine, which has limits of its own, has the prompts.
       .ended =
           [this, request, g, body](Status status) {
@@ -72,20 +73,20 @@ void Generations::Start(ArrivedRequest arrived, const std::shared_ptr<Reply>& re
     End(g, Error{Code::kExhausted, "too many requests wait to be parsed; try again later"});
 }
 
-Status Generations::Check(const OpenAiRequest& request) const {
+Status Generations::Check(const ApiRequest& request) const {
   const std::string& name = request.reply.model;
   if (std::find(parts_.names.begin(), parts_.names.end(), name) != parts_.names.end()) return {};
   return NotFound(
       fmt::format("model: expected '{}', found '{}'", fmt::join(parts_.names, "' or '"), name));
 }
 
-void Generations::OnParsed(const std::shared_ptr<Generation>& g, Result<OpenAiRequest> request) {
+void Generations::OnParsed(const std::shared_ptr<Generation>& g, Result<ApiRequest> request) {
   if (g->over) return;
   const Status begun = CatchExhaustion([&] { return Begin(g, std::move(request)); });
   if (!begun) End(g, begun.error());
 }
 
-Status Generations::Begin(const std::shared_ptr<Generation>& g, Result<OpenAiRequest> request) {
+Status Generations::Begin(const std::shared_ptr<Generation>& g, Result<ApiRequest> request) {
   if (!request) return tl::unexpected(std::move(request).error());
   if (engine_ == nullptr) return Fail(Code::kUnavailable, "the model is not loaded");
   LATTE_RETURN_IF_ERROR(Check(*request));
@@ -163,7 +164,7 @@ Status Generations::Answer(Generation& g, const std::optional<Error>& error) {
                            }));
     g.reply->Json(std::move(body));
   } else {
-    // OpenAiRunning has written the event of an error that it knows.
+    // ApiRunning has written the event of an error that it knows.
     if (error && !g.running->done()) {
       std::string last;
       g.running->Fail(*error, &last);

@@ -20,9 +20,9 @@
 
 #include "latte/engine.h"
 
-#include "src/http/server.h"
-#include "src/api/running.h"
 #include "src/api/common/request.h"
+#include "src/api/running.h"
+#include "src/http/server.h"
 #include "src/serve/front/reply.h"
 #include "src/serve/workers.h"
 
@@ -35,15 +35,15 @@ class GenerationObserver {
   virtual ~GenerationObserver() = default;
   // A request arrives. It is listed under its id until Refused or Ended, and at most as long as the
   // result lives. `client`: its address.
-  [[nodiscard]] virtual std::shared_ptr<void> Began(const std::string& id, OpenAiEndpoint endpoint,
+  [[nodiscard]] virtual std::shared_ptr<void> Began(const std::string& id, ApiEndpoint endpoint,
                                                     const std::string& client) = 0;
   // `request` contains the prompts, which must not be shown.
-  virtual void Parsed(const std::string& id, const OpenAiRequest& request) = 0;
+  virtual void Parsed(const std::string& id, const ApiRequest& request) = 0;
   virtual void Refused(const std::string& id, const Error& error) = 0;
   // Every event of an answer, before it is written.
   virtual void Event(const std::string& id, const TokenEvent& event) = 0;
   // The answer is complete, or ends early: `error` says why, kCancelled when the client left.
-  virtual void Ended(const std::string& id, const OpenAiUsage& usage,
+  virtual void Ended(const std::string& id, const ApiUsage& usage,
                      const std::optional<Error>& error) = 0;
 };
 
@@ -51,15 +51,15 @@ class GenerationObserver {
 struct GenerationParts {
   HttpServer* http = nullptr;
   Workers* workers = nullptr;
-  const OpenAiModel* model = nullptr;
+  const ApiModel* model = nullptr;
   std::vector<std::string> names;  // of the model; requests may use any
-  OpenAiRules rules;
+  ApiRules rules;
   GenerationObserver* observer = nullptr;
 };
 
 // A request as it arrives.
 struct ArrivedRequest {
-  OpenAiEndpoint endpoint = OpenAiEndpoint::kChat;
+  ApiEndpoint endpoint = ApiEndpoint::kChat;
   std::string id;      // unique, without spaces
   std::string client;  // its address
   std::string
@@ -102,9 +102,9 @@ class Generations {
     size_t prompt = 0;
   };
 
-  void OnParsed(const std::shared_ptr<Generation>& g, Result<OpenAiRequest> request);
-  Status Begin(const std::shared_ptr<Generation>& g, Result<OpenAiRequest> request);
-  Status Check(const OpenAiRequest& request) const;
+  void OnParsed(const std::shared_ptr<Generation>& g, Result<ApiRequest> request);
+  Status Begin(const std::shared_ptr<Generation>& g, Result<ApiRequest> request);
+  Status Check(const ApiRequest& request) const;
   Status Submit(const std::shared_ptr<Generation>& g);
   void Advance(const std::shared_ptr<Generation>& g);
   void Write(Generation& g);

@@ -7,10 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "src/api/common/json_text.h"
+#include "src/api/request.h"
 #include "src/base/json.h"
 #include "src/base/json_out.h"
 #include "src/base/limits/out_of_memory.h"
-#include "src/api/common/json_text.h"
 
 namespace latte {
 namespace {
@@ -61,13 +62,13 @@ constexpr std::array<std::string_view, 3> kTokenizeOnly = {"add_special_tokens",
 
 // The prompt of a chat request. `other`: members that are not its own.
 Result<std::vector<int32_t>> ChatTokens(const Json& json, std::span<const std::string_view> other,
-                                        const OpenAiModel& model) {
-  LATTE_ASSIGN_OR_RETURN(OpenAiRequest request, ParseOpenAiRequest(OpenAiEndpoint::kChat, json,
-                                                                   model, {.other_fields = other}));
+                                        const ApiModel& model) {
+  LATTE_ASSIGN_OR_RETURN(ApiRequest request,
+                         ParseApiRequest(ApiEndpoint::kChat, json, model, {.other_fields = other}));
   return std::move(request.requests.front().tokens);
 }
 
-Result<std::vector<int32_t>> TextTokens(const Json& json, const OpenAiModel& model) {
+Result<std::vector<int32_t>> TextTokens(const Json& json, const ApiModel& model) {
   constexpr std::array<std::string_view, 8> kFields = {
       "model",       "prompt",        "content",           "add_special_tokens",
       "add_special", "parse_special", "return_token_strs", "with_pieces"};
@@ -100,7 +101,7 @@ struct Tokenized {
   std::vector<int32_t> tokens;
   bool with_strings = false;
 };
-Result<Tokenized> ReadTokenize(std::string_view body, const OpenAiModel& model) {
+Result<Tokenized> ReadTokenize(std::string_view body, const ApiModel& model) {
   LATTE_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
   Tokenized out;
   LATTE_ASSIGN_OR_RETURN(out.with_strings, BoolOr(json, "return_token_strs", "with_pieces", false));
@@ -109,7 +110,7 @@ Result<Tokenized> ReadTokenize(std::string_view body, const OpenAiModel& model) 
   return out;
 }
 
-Result<std::vector<int32_t>> ReadDetokenize(std::string_view body, const OpenAiModel& model) {
+Result<std::vector<int32_t>> ReadDetokenize(std::string_view body, const ApiModel& model) {
   LATTE_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
   constexpr std::array<std::string_view, 2> kFields = {"model", "tokens"};
   LATTE_RETURN_IF_ERROR(CheckNames(json, kFields));
@@ -157,7 +158,7 @@ Result<std::string> ModelBody(const ServedModel& served, std::string_view name) 
       fmt::format("model: expected '{}', found '{}'", fmt::join(served.names, "' or '"), name));
 }
 
-std::string PropsBody(const ServedModel& served, const OpenAiModel& model) {
+std::string PropsBody(const ServedModel& served, const ApiModel& model) {
   const EngineOptions& engine = served.engine;
   JsonOut out = {{"model", served.names.front()},
                  {"names", served.names},
@@ -202,7 +203,7 @@ std::string VersionBody(std::string_view version) {
 }
 
 Result<std::string> TokenizeBody(std::string_view body, const ServedModel& served,
-                                 const OpenAiModel& model, int64_t max_bytes) {
+                                 const ApiModel& model, int64_t max_bytes) {
   return CatchExhaustion([&]() -> Result<std::string> {
     LATTE_ASSIGN_OR_RETURN(Tokenized found, ReadTokenize(body, model));
     found.tokens.shrink_to_fit();
@@ -230,7 +231,7 @@ Result<std::string> TokenizeBody(std::string_view body, const ServedModel& serve
   });
 }
 
-Result<std::string> DetokenizeBody(std::string_view body, const OpenAiModel& model,
+Result<std::string> DetokenizeBody(std::string_view body, const ApiModel& model,
                                    int64_t max_bytes) {
   return CatchExhaustion([&]() -> Result<std::string> {
     LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, ReadDetokenize(body, model));
@@ -244,7 +245,7 @@ Result<std::string> DetokenizeBody(std::string_view body, const OpenAiModel& mod
   });
 }
 
-Result<std::string> ApplyTemplateBody(std::string_view body, const OpenAiModel& model) {
+Result<std::string> ApplyTemplateBody(std::string_view body, const ApiModel& model) {
   return CatchExhaustion([&]() -> Result<std::string> {
     LATTE_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
     LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, ChatTokens(json, {}, model));

@@ -33,7 +33,7 @@ std::string ModelsBody(const ServedModel& served);
 
 // GET /props: model, context, chat format and template, sampling of requests that set none, options of
 // the engine, cache bytes of a token, bytes of the memory plan.
-std::string PropsBody(const ServedModel& served, const OpenAiModel& model);
+std::string PropsBody(const ServedModel& served, const ApiModel& model);
 
 // GET /version.
 std::string VersionBody(std::string_view version);
@@ -45,14 +45,13 @@ std::string VersionBody(std::string_view version);
 // "parse_special": false, "return_token_strs" or "with_pieces": false}, or the body of a chat
 // request. → {"count", "max_model_len", "tokens", "token_strs"}.
 [[nodiscard]] Result<std::string> TokenizeBody(std::string_view body, const ServedModel& served,
-                                               const OpenAiModel& model, int64_t max_bytes);
+                                               const ApiModel& model, int64_t max_bytes);
 
 // POST /detokenize: {"tokens": […]} → {"prompt", "content"}, both the text.
-[[nodiscard]] Result<std::string> DetokenizeBody(std::string_view body, const OpenAiModel& model,
+[[nodiscard]] Result<std::string> DetokenizeBody(std::string_view body, const ApiModel& model,
                                                  int64_t max_bytes);
 
 // POST /apply-template: the body of a chat request → {"prompt": text}.
-[[nodiscard]] Result<std::string> ApplyTemplateBody(std::string_view body,
-                                                    const OpenAiModel& model);
+[[nodiscard]] Result<std::string> ApplyTemplateBody(std::string_view body, const ApiModel& model);
 
 }  // namespace latte

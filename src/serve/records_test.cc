@@ -295,8 +295,8 @@ TEST_P(RecordsOfClients, ThatLeaveAroundARequest) {
 }
 
 // Requests without a seed wait in the worker for a file.
-const OpenAiModel& SlowToParse(const Gate& parsed) {
-  static OpenAiModel model = OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+const ApiModel& SlowToParse(const Gate& parsed) {
+  static ApiModel model = ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   model.new_seed = [&parsed] {
     parsed.Wait();
     return uint64_t{1};

@@ -19,7 +19,7 @@ struct ServeParts {
   ServeOptions options;
   std::vector<std::string> names;  // of the model in the API; at least one
   std::string version;             // of Latte
-  const OpenAiModel* model = nullptr;
+  const ApiModel* model = nullptr;
   int64_t mha_bytes_per_token = 0;  // ServedModel::mha_bytes_per_token
   MemoryPlan plan;
   EngineLoader load;  // called on the engine's thread, once the server listens

@@ -55,7 +55,7 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | bytes sent ahead of the next answer | 64 KiB | kMostAhead in src/http/connection/connection.cc | read later | HttpRequests.ReadsABoundedPartAhead |
 | time between two requests | | --idle-timeout | the connection ends | HttpRequests.SlowRequests |
 | body of `/tokenize`, `/detokenize`, `/apply-template` and `count_tokens` | | --max-tokenize-bytes | 413 | tests/e2e/serve/memory_test.py test_bodies_to_tokenise_have_their_own_limit |
-| answer that is not a stream | | --max-answer-bytes | 400 | OpenAiRunning.AnAnswerThatGrowsBeyondItsLimitFails |
+| answer that is not a stream | | --max-answer-bytes | 400 | ApiRunning.AnAnswerThatGrowsBeyondItsLimitFails |
 | bytes of a stream that wait for a slow reader | | --max-unsent-bytes | the connection ends | HttpClients.AReaderTooFarBehindIsDropped |
 | bytes of a longer answer that a reader takes in --stall-timeout | | --max-unsent-bytes | the connection ends | UnsentBytes.AClientFarBehindMustTakeMore |
 | bytes that wait for all readers together | | --max-answers-bytes | the connections that wait longest end | HttpSlowReaders.HaveABoundTogether |
@@ -82,8 +82,8 @@ A status is that of the answer of `latte serve`, with a message that names the f
 
 | Limit | Most | Set by | Beyond it | Shown by |
 |---|---|---|---|---|
-| depth of JSON | 64 | max_depth in src/api/common/request.cc | 400 | BadRequest.BodiesThatAreNoJson |
-| values of JSON | 2,000,000 | max_elements in src/api/common/request.cc | 400 | BadRequest.BodiesThatAreNoJson |
+| depth of JSON | 64 | max_depth in src/api/request.cc | 400 | BadRequest.BodiesThatAreNoJson |
+| values of JSON | 2,000,000 | max_elements in src/api/request.cc | 400 | BadRequest.BodiesThatAreNoJson |
 | the same of `/v1/messages` | 2,000,000 | max_elements in src/api/messages/request.cc | 400 | BodyLimits.HoldForEveryEndpoint |
 | the same of `/tokenize` and `/detokenize` | 2,000,000 | max_elements in src/serve/info.cc | 400 | tests/e2e/serve/attacks_test.py test_json_that_is_too_large |
 | tokens of prompt and answer | the model's context | --context | 400, `context_length_exceeded` | BadRequest.TheEngineRefusesTheRest |
@@ -96,7 +96,7 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | text of a prompt | the context, all of the longest token | `--context` | 400 before it is tokenised | BadRequest.ATextThatCannotFitIsRefusedBeforeItIsTokenised |
 | a word of a text | 1 MiB | kMaxWordBytes in src/text/tokenizer.cc | 400 | Tokenizer.AWordOfMoreThanAMebibyteIsRefused |
 | memory while a request is read, above its body | 16 times the body | `--max-body-bytes` | as the rows above | tests/e2e/serve/memory_test.py test_alone |
-| `priority` | | --min-priority | a lower one counts as it | OpenAiRequest.PrioritiesHaveAFloor |
+| `priority` | | --min-priority | a lower one counts as it | ApiRequest.PrioritiesHaveAFloor |
 | bytes of a `cache_salt` that the cache keeps | 64 | kLongestAsItIs in src/serve/prefix_salt.cc | its digest | PrefixSalt.SeparatesKeysAndSalts |
 | `n` | | n | 400 | Request.ValidateLooksAtAllOfIt |
 | `logprobs`, `top_logprobs` | | logprobs | 400 | BadRequest.NumbersOutOfRange |

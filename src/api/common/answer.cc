@@ -11,14 +11,14 @@
 namespace latte {
 namespace {
 
-void Append(const OpenAiParts& more, OpenAiParts* all) {
+void Append(const ApiParts& more, ApiParts* all) {
   all->reasoning += more.reasoning;
   all->content += more.content;
   all->calls.insert(all->calls.end(), more.calls.begin(), more.calls.end());
 }
 
-std::vector<OpenAiCall> JoinCalls(const std::vector<ToolEvent>& events) {
-  std::vector<OpenAiCall> out;
+std::vector<ApiCall> JoinCalls(const std::vector<ToolEvent>& events) {
+  std::vector<ApiCall> out;
   for (const ToolEvent& event : events) {
     if (event.kind == ToolEvent::Kind::kCallBegin) out.push_back({event.id, event.text, ""});
     if (event.kind == ToolEvent::Kind::kArguments) out.back().arguments += event.text;
@@ -28,23 +28,23 @@ std::vector<OpenAiCall> JoinCalls(const std::vector<ToolEvent>& events) {
 
 }  // namespace
 
-OpenAiAnswer::OpenAiAnswer(OpenAiReply reply)
+ApiAnswer::ApiAnswer(ApiReply reply)
     : reply_(std::move(reply)),
       choices_(
           static_cast<size_t>(reply_.n) * reply_.prompts.size(),
-          OpenAiChoice{.splitter = AnswerSplitter(
-                           reply_.in_thought, reply_.calls ? CallOpenings(*reply_.calls)
-                                                           : std::span<const std::string_view>())}),
+          ApiChoice{.splitter = AnswerSplitter(
+                        reply_.in_thought, reply_.calls ? CallOpenings(*reply_.calls)
+                                                        : std::span<const std::string_view>())}),
       prompts_(reply_.prompts.size()),
       unfinished_(choices_.size()) {
   if (!reply_.calls) return;
-  for (OpenAiChoice& choice : choices_) choice.parser.emplace(*reply_.calls, reply_.functions);
+  for (ApiChoice& choice : choices_) choice.parser.emplace(*reply_.calls, reply_.functions);
 }
 
-OpenAiParts OpenAiAnswer::Add(const TokenEvent& event, size_t prompt) {
+ApiParts ApiAnswer::Add(const TokenEvent& event, size_t prompt) {
   LATTE_CHECK(event.choice >= 0 && event.choice < reply_.n && prompt < prompts_.size(),
               "choice {} of {}, prompt {} of {}", event.choice, reply_.n, prompt, prompts_.size());
-  OpenAiChoice& choice =
+  ApiChoice& choice =
       choices_[prompt * static_cast<size_t>(reply_.n) + static_cast<size_t>(event.choice)];
   if (!reply_.stream) {
     choice.text += event.text;
@@ -53,19 +53,19 @@ OpenAiParts OpenAiAnswer::Add(const TokenEvent& event, size_t prompt) {
   }
   Count(event, prompt, &choice);
   if (event.finish == FinishReason::kError && !error_) error_ = event.error;
-  if (reply_.endpoint == OpenAiEndpoint::kCompletions) return {};
+  if (reply_.endpoint == ApiEndpoint::kCompletions) return {};
   return Split(event, &choice);
 }
 
 // The counts of an event are totals of its answer and of its prompt.
-void OpenAiAnswer::Count(const TokenEvent& event, size_t prompt, OpenAiChoice* choice) {
+void ApiAnswer::Count(const TokenEvent& event, size_t prompt, ApiChoice* choice) {
   usage_.generated_tokens +=
       event.generated_tokens - std::exchange(choice->generated_tokens, event.generated_tokens);
   usage_.drafted_tokens +=
       event.drafted_tokens - std::exchange(choice->drafted_tokens, event.drafted_tokens);
   usage_.accepted_tokens +=
       event.accepted_tokens - std::exchange(choice->accepted_tokens, event.accepted_tokens);
-  OpenAiUsage& of_prompt = prompts_[prompt];
+  ApiUsage& of_prompt = prompts_[prompt];
   usage_.prompt_tokens +=
       event.prompt_tokens - std::exchange(of_prompt.prompt_tokens, event.prompt_tokens);
   if (event.cached_tokens > of_prompt.cached_tokens)
@@ -76,7 +76,7 @@ void OpenAiAnswer::Count(const TokenEvent& event, size_t prompt, OpenAiChoice* c
   if (event.finish) choice->stop_string = event.stop_string;
 }
 
-OpenAiParts OpenAiAnswer::Split(const TokenEvent& event, OpenAiChoice* choice) {
+ApiParts ApiAnswer::Split(const TokenEvent& event, ApiChoice* choice) {
   AnswerSplitter& splitter = choice->splitter;
   const bool was_reasoning = splitter.in_reasoning();
   AnswerSplitter::Parts parts = splitter.Push(event.text);
@@ -86,7 +86,7 @@ OpenAiParts OpenAiAnswer::Split(const TokenEvent& event, OpenAiChoice* choice) {
     parts.reasoning += rest.reasoning;
     parts.content += rest.content;
   }
-  OpenAiParts out{std::move(parts.reasoning), {}, {}};
+  ApiParts out{std::move(parts.reasoning), {}, {}};
   if (!choice->parser) {
     out.content = std::move(parts.content);
     return out;
@@ -100,8 +100,7 @@ OpenAiParts OpenAiAnswer::Split(const TokenEvent& event, OpenAiChoice* choice) {
 
 // Sorts what the parser has found. Without parallel calls, only the first of an answer counts. A
 // model may give two calls the same id; results could not be told apart, so the second gets another.
-void OpenAiAnswer::ReadCalls(std::vector<ToolEvent> events, OpenAiChoice* choice,
-                             OpenAiParts* out) const {
+void ApiAnswer::ReadCalls(std::vector<ToolEvent> events, ApiChoice* choice, ApiParts* out) const {
   for (ToolEvent& event : events) {
     if (event.kind == ToolEvent::Kind::kContent) {
       out->content += event.text;
@@ -123,20 +122,20 @@ std::string CallId(std::string_view of_format, std::string_view id, size_t choic
                            : std::string(of_format);
 }
 
-OpenAiMessage OpenAiAnswer::Message(size_t index) const {
-  const OpenAiChoice& choice = choices_[index];
+ApiMessage ApiAnswer::Message(size_t index) const {
+  const ApiChoice& choice = choices_[index];
   if (!choice.parser) {
     ChatMessage message = AnswerMessage(choice.text, reply_.in_thought);
     return {std::move(message.reasoning), std::move(message.content).value_or(""), {}};
   }
-  const OpenAiParts& parts = choice.parts;
-  OpenAiMessage out{{}, parts.content, JoinCalls(parts.calls)};
+  const ApiParts& parts = choice.parts;
+  ApiMessage out{{}, parts.content, JoinCalls(parts.calls)};
   if (reply_.in_thought || !parts.reasoning.empty()) out.reasoning = parts.reasoning;
   return out;
 }
 
-std::string_view OpenAiAnswer::FinishName(size_t index) const {
-  const OpenAiChoice& choice = choices_[index];
+std::string_view ApiAnswer::FinishName(size_t index) const {
+  const ApiChoice& choice = choices_[index];
   const bool calls = choice.ended_calls > 0 && choice.ended_calls == choice.begun_calls;
   if (choice.finish == FinishReason::kStop && calls) return "tool_calls";
   return Name(*choice.finish);

@@ -1,4 +1,4 @@
-// Collects the events of a request to an answer. events/answer_writer.h writes it in the format of
+// Collects the events of a request to an answer. answer_writer.h writes it in the format of
 // an API.
 #pragma once
 
@@ -12,35 +12,35 @@
 
 #include "latte/request.h"
 
+#include "src/api/common/request.h"
 #include "src/chat/answer_splitter.h"
 #include "src/chat/tools/tool_call_parser.h"
-#include "src/api/common/request.h"
 
 namespace latte {
 
 // A call of a function in an answer.
-struct OpenAiCall {
+struct ApiCall {
   std::string id;  // that the model's format has, or empty; see CallId
   std::string name;
   std::string arguments;  // JSON text
 };
 
 // The whole message of an answer to a chat.
-struct OpenAiMessage {
+struct ApiMessage {
   std::optional<std::string> reasoning;  // "": it ended at once
   std::string content;
-  std::vector<OpenAiCall> calls;
+  std::vector<ApiCall> calls;
 };
 
 // What became certain of a chat's answer with one event.
-struct OpenAiParts {
+struct ApiParts {
   std::string reasoning;
   std::string content;
   std::vector<ToolEvent> calls;  // kCallBegin and kArguments
 };
 
 // One answer of a request, as far as it is generated.
-struct OpenAiChoice {
+struct ApiChoice {
   std::string text;
   std::vector<TokenLogprobs> logprobs;
   std::vector<TokenLogprobs> prompt_logprobs;
@@ -51,7 +51,7 @@ struct OpenAiChoice {
   std::string stop_string;               // that ended it; empty: none did
   AnswerSplitter splitter;               // of chats
   std::optional<ToolCallParser> parser;  // of chats with tools
-  OpenAiParts parts;                     // of those that are no streams: the whole answer
+  ApiParts parts;                        // of those that are no streams: the whole answer
   size_t begun_calls = 0;
   size_t ended_calls = 0;
   std::set<std::string> call_ids;  // that the model gave
@@ -62,7 +62,7 @@ struct OpenAiChoice {
 std::string CallId(std::string_view of_format, std::string_view id, size_t choice, size_t call);
 
 // What an answer used, over all prompts and choices.
-struct OpenAiUsage {
+struct ApiUsage {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t generated_tokens = 0;
@@ -72,13 +72,13 @@ struct OpenAiUsage {
 };
 
 // Collects the events of one request. Thread-compatible.
-class OpenAiAnswer {
+class ApiAnswer {
  public:
-  explicit OpenAiAnswer(OpenAiReply reply);
+  explicit ApiAnswer(ApiReply reply);
 
   // Returns what became certain of a chat's reasoning, content and calls. The text of a stream is
   // not kept. Requires: an event of this request's prompt.
-  OpenAiParts Add(const TokenEvent& event, size_t prompt = 0);
+  ApiParts Add(const TokenEvent& event, size_t prompt = 0);
 
   // Ends the answer with an error that is not of an event. The first one counts.
   void Fail(Error error) {
@@ -87,10 +87,10 @@ class OpenAiAnswer {
 
   size_t choices() const { return choices_.size(); }  // of all prompts, n for each in order
   // Text and logprobs are empty in a stream.
-  const OpenAiChoice& choice(size_t index) const { return choices_[index]; }
+  const ApiChoice& choice(size_t index) const { return choices_[index]; }
 
   // The message of a chat's choice. Requires: it has ended, not a stream.
-  OpenAiMessage Message(size_t index) const;
+  ApiMessage Message(size_t index) const;
 
   // Why choice `index` ended, in the words of the API. Requires: it has ended.
   std::string_view FinishName(size_t index) const;
@@ -98,19 +98,19 @@ class OpenAiAnswer {
   bool done() const { return unfinished_ == 0; }  // every choice has ended
   // error of the first choice that failed
   const std::optional<Error>& error() const { return error_; }
-  const OpenAiReply& reply() const { return reply_; }
-  const OpenAiUsage& usage() const { return usage_; }
+  const ApiReply& reply() const { return reply_; }
+  const ApiUsage& usage() const { return usage_; }
 
  private:
-  OpenAiParts Split(const TokenEvent& event, OpenAiChoice* choice);
-  void ReadCalls(std::vector<ToolEvent> events, OpenAiChoice* choice, OpenAiParts* out) const;
-  void Count(const TokenEvent& event, size_t prompt, OpenAiChoice* choice);
+  ApiParts Split(const TokenEvent& event, ApiChoice* choice);
+  void ReadCalls(std::vector<ToolEvent> events, ApiChoice* choice, ApiParts* out) const;
+  void Count(const TokenEvent& event, size_t prompt, ApiChoice* choice);
 
-  OpenAiReply reply_;
-  std::vector<OpenAiChoice> choices_;  // n for every prompt
-  std::vector<OpenAiUsage> prompts_;   // only tokens of the prompt
-  OpenAiUsage usage_;                  // the sum
-  size_t unfinished_;                  // choices
+  ApiReply reply_;
+  std::vector<ApiChoice> choices_;  // n for every prompt
+  std::vector<ApiUsage> prompts_;   // only tokens of the prompt
+  ApiUsage usage_;                  // the sum
+  size_t unfinished_;               // choices
   std::optional<Error> error_;
 };
 

@@ -2,16 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include "src/base/json_out.h"
 #include "src/api/common/error.h"
 #include "src/api/completions/completion_body.h"
+#include "src/base/json_out.h"
 
 namespace latte::response_test {
 namespace {
 
 const Tokenizer& Tiny() {
-  static const OpenAiModel model =
-      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+  static const ApiModel model = ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model.tokenizer;
 }
 
@@ -28,8 +27,8 @@ TokenEvent Event(int choice, std::string text, std::optional<FinishReason> finis
 // A token whose bytes are not a whole character.
 int32_t PartOfAText() { return Tiny().Encode("🙂").value().front(); }
 
-TEST(OpenAiAnswer, IsDoneWhenEveryChoiceIs) {
-  OpenAiAnswer answer({.endpoint = OpenAiEndpoint::kCompletions, .model = "m", .n = 2});
+TEST(ApiAnswer, IsDoneWhenEveryChoiceIs) {
+  ApiAnswer answer({.endpoint = ApiEndpoint::kCompletions, .model = "m", .n = 2});
   answer.Add(Event(0, "a"));
   answer.Add(Event(1, "x", FinishReason::kStop));
   EXPECT_FALSE(answer.done());
@@ -43,8 +42,8 @@ TEST(OpenAiAnswer, IsDoneWhenEveryChoiceIs) {
             R"("prompt_tokens_details":{"cached_tokens":0}}})");
 }
 
-TEST(OpenAiAnswer, ReasoningOfAChatStandsApart) {
-  OpenAiAnswer answer({.endpoint = OpenAiEndpoint::kChat, .in_thought = true});
+TEST(ApiAnswer, ReasoningOfAChatStandsApart) {
+  ApiAnswer answer({.endpoint = ApiEndpoint::kChat, .in_thought = true});
   answer.Add(Event(0, "so</think>yes", FinishReason::kStop));
   const JsonOut body = JsonOut::parse(CompletionBody(answer, Tiny(), "7", 11));
   EXPECT_EQ(body["id"], "chatcmpl-7");
@@ -52,10 +51,10 @@ TEST(OpenAiAnswer, ReasoningOfAChatStandsApart) {
             R"({"role":"assistant","content":"yes","refusal":null,"reasoning_content":"so"})");
 }
 
-TEST(OpenAiAnswer, LogprobsOfAChatHaveBothLists) {
-  OpenAiReply reply{.endpoint = OpenAiEndpoint::kChat};
+TEST(ApiAnswer, LogprobsOfAChatHaveBothLists) {
+  ApiReply reply{.endpoint = ApiEndpoint::kChat};
   reply.logprobs = 0;
-  OpenAiAnswer answer(reply);
+  ApiAnswer answer(reply);
   TokenEvent event = Event(0, "a", FinishReason::kStop);
   event.logprobs = {{Tiny().Encode("a").value().front(), -1}, {}};
   answer.Add(event);
@@ -64,8 +63,8 @@ TEST(OpenAiAnswer, LogprobsOfAChatHaveBothLists) {
             R"("refusal":null})");
 }
 
-TEST(OpenAiAnswer, TellsTheFirstFailure) {
-  OpenAiAnswer answer({.endpoint = OpenAiEndpoint::kChat});
+TEST(ApiAnswer, TellsTheFirstFailure) {
+  ApiAnswer answer({.endpoint = ApiEndpoint::kChat});
   TokenEvent event = Event(0, "", FinishReason::kError);
   event.error = {Code::kUnsupported, "f16"};
   answer.Add(event);
@@ -75,15 +74,15 @@ TEST(OpenAiAnswer, TellsTheFirstFailure) {
             R"("code":"unsupported"}})");
 }
 
-TEST(OpenAiAnswer, OffsetsCountWhatTheTextShows) {
+TEST(ApiAnswer, OffsetsCountWhatTheTextShows) {
   const int32_t bos = *Tiny().bos_id();
   const int32_t a = Tiny().Encode("a").value().front();
   for (const bool keep_special : {false, true}) {
-    OpenAiReply reply;
-    reply.endpoint = OpenAiEndpoint::kCompletions;
+    ApiReply reply;
+    reply.endpoint = ApiEndpoint::kCompletions;
     reply.logprobs = 0;
     reply.keep_special = keep_special;
-    OpenAiAnswer answer(reply);
+    ApiAnswer answer(reply);
     for (const int32_t token : {a, bos, a}) {
       TokenEvent event = Event(0, "");
       event.logprobs = {{token, -1}, {}};
@@ -97,14 +96,14 @@ TEST(OpenAiAnswer, OffsetsCountWhatTheTextShows) {
   }
 }
 
-TEST(OpenAiAnswer, LogprobsOfAnEchoBeginWithThePrompt) {
-  OpenAiReply reply;
-  reply.endpoint = OpenAiEndpoint::kCompletions;
+TEST(ApiAnswer, LogprobsOfAnEchoBeginWithThePrompt) {
+  ApiReply reply;
+  reply.endpoint = ApiEndpoint::kCompletions;
   reply.logprobs = 1;
   reply.prompt_logprobs = 0;
   reply.echo = true;
   reply.prompts.front().first_token = Tiny().Encode("é").value().front();
-  OpenAiAnswer answer(reply);
+  ApiAnswer answer(reply);
   const int32_t part = PartOfAText();
   const int32_t a = Tiny().Encode("a").value().front();
   TokenEvent event = Event(0, "text", FinishReason::kLength);

@@ -38,18 +38,18 @@ Status CheckMessageList(const Json& list) {
   return InvalidArgument(list.path() + ": expected an array of at least one message");
 }
 
-Request DefaultSettings(const OpenAiModel& model) {
+Request DefaultSettings(const ApiModel& model) {
   Request out;
   model.defaults.ApplyTo(&out.sampling);
   out.sampling.seed = model.new_seed ? model.new_seed() : model.seed;
   return out;
 }
 
-Status AddConversation(const Conversation& conversation, const OpenAiModel& model,
-                       const OpenAiRules& rules, OpenAiRequest* out) {
+Status AddConversation(const Conversation& conversation, const ApiModel& model,
+                       const ApiRules& rules, ApiRequest* out) {
   if (!model.chat) return tl::unexpected(model.chat.error());
   LATTE_RETURN_IF_ERROR(CheckMessageCount(conversation.messages.size(), "messages"));
-  const OpenAiTools& tools = conversation.tools;
+  const ApiTools& tools = conversation.tools;
   LATTE_ASSIGN_OR_RETURN(ChatOptions options,
                          ReasoningOptions(conversation.reasoning, *model.chat, &out->notes));
   LATTE_RETURN_IF_ERROR(CheckTools(tools, *model.chat));

@@ -8,12 +8,12 @@
 
 #include "latte/request.h"
 
-#include "src/base/json.h"
-#include "src/chat/template_format.h"
 #include "src/api/common/format/answer_format.h"
 #include "src/api/common/reasoning.h"
 #include "src/api/common/request.h"
 #include "src/api/common/tools/tools.h"
+#include "src/base/json.h"
+#include "src/chat/template_format.h"
 
 namespace latte {
 
@@ -29,20 +29,20 @@ struct Conversation {
   // The field of the client's request that each message comes from, for errors; messages.N where it
   // is shorter than `messages`.
   std::vector<std::string> places;
-  OpenAiReasoning reasoning;
-  OpenAiTools tools;
+  ApiReasoning reasoning;
+  ApiTools tools;
   AnswerFormat format;
   bool opens_answer = true;  // false: only the conversation's own tokens are of interest
 };
 
 // The settings of a request that sets none: the model's defaults and seed.
-Request DefaultSettings(const OpenAiModel& model);
+Request DefaultSettings(const ApiModel& model);
 
 // Adds the conversation's prompt to out->requests and sets what the reply must know of it: calls,
 // functions, parallel_calls, prompts, in_thought; appends notes.
 // Errors: of CheckTextFits for a text longer than rules.max_model_len tokens; of ReasoningOptions, CheckTools, SetGrammar and ChatPromptBuilder::Build, which name a place where
 // there is one; of model.chat.
-[[nodiscard]] Status AddConversation(const Conversation& conversation, const OpenAiModel& model,
-                                     const OpenAiRules& rules, OpenAiRequest* out);
+[[nodiscard]] Status AddConversation(const Conversation& conversation, const ApiModel& model,
+                                     const ApiRules& rules, ApiRequest* out);
 
 }  // namespace latte

@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "src/api/request.h"
+
 namespace latte::conversation_test {
 namespace {
 
-const OpenAiModel& Tiny() {
-  static const OpenAiModel model =
-      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+const ApiModel& Tiny() {
+  static const ApiModel model = ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model;
 }
 
@@ -16,11 +17,10 @@ Conversation Chat(std::vector<ChatMessage> messages) {
 }
 
 TEST(Conversation, BecomesTheSameRequestAsAChat) {
-  OpenAiRequest made;
+  ApiRequest made;
   ASSERT_TRUE(AddConversation(Chat({{.role = "user", .content = "Hi"}}), Tiny(), {}, &made));
-  const OpenAiRequest chat =
-      ParseOpenAiBody(OpenAiEndpoint::kChat, R"({"messages":[{"role":"user","content":"Hi"}]})",
-                      Tiny())
+  const ApiRequest chat =
+      ParseApiBody(ApiEndpoint::kChat, R"({"messages":[{"role":"user","content":"Hi"}]})", Tiny())
           .value();
   ASSERT_EQ(made.requests.size(), 1U);
   EXPECT_EQ(made.requests[0].tokens, chat.requests[0].tokens);
@@ -30,8 +30,8 @@ TEST(Conversation, BecomesTheSameRequestAsAChat) {
 }
 
 // Shows messages in order, and knows DeepSeek-V3's calls.
-OpenAiModel ShowingOrder() {
-  OpenAiModel model = Tiny();
+ApiModel ShowingOrder() {
+  ApiModel model = Tiny();
   EXPECT_TRUE(model.UseChatTemplate(
       "{% for m in messages %}{{ m.role }}:{{ m.content }}{% for c in m.tool_calls or [] %}"
       "({{ c.function.name }}{{ c.function.arguments }}){% endfor %};{% endfor %}"
@@ -40,18 +40,18 @@ OpenAiModel ShowingOrder() {
   return model;
 }
 
-std::string PromptOf(const OpenAiModel& model, OpenAiEndpoint endpoint, const std::string& body) {
-  const auto parsed = ParseOpenAiBody(endpoint, body, model);
+std::string PromptOf(const ApiModel& model, ApiEndpoint endpoint, const std::string& body) {
+  const auto parsed = ParseApiBody(endpoint, body, model);
   if (!parsed) return parsed.error().message;
   return model.tokenizer.Decode(parsed->requests.front().tokens).value();
 }
 
 // The result of the second call comes first, between them a message of the system.
 TEST(Conversation, ResultsBelongToTheirCallsInEveryApi) {
-  const OpenAiModel model = ShowingOrder();
+  const ApiModel model = ShowingOrder();
   const auto chat = [&](const std::string& id, const std::string& results) {
     return PromptOf(
-        model, OpenAiEndpoint::kChat,
+        model, ApiEndpoint::kChat,
         R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"","tool_calls":[
         {"id":"x","function":{"name":"f"}},{"id":"y","function":{"name":"g"}}]},)" +
             results + R"({"role":"tool","tool_call_id":")" + id + R"(","content":"RX"}]})");
@@ -61,14 +61,14 @@ TEST(Conversation, ResultsBelongToTheirCallsInEveryApi) {
   const std::string expected =
       "user:a;assistant:(f{})(g{});tool:RX;tool:RY;system:s;<｜Assistant｜>";
   EXPECT_EQ(chat("x", y), expected);
-  EXPECT_EQ(PromptOf(model, OpenAiEndpoint::kResponses, R"({"input":[{"role":"user","content":"a"},
+  EXPECT_EQ(PromptOf(model, ApiEndpoint::kResponses, R"({"input":[{"role":"user","content":"a"},
       {"role":"assistant","content":""},
       {"type":"function_call","call_id":"x","name":"f","arguments":"{}"},
       {"type":"function_call","call_id":"y","name":"g","arguments":"{}"},
       {"type":"function_call_output","call_id":"y","output":"RY"},{"role":"system","content":"s"},
       {"type":"function_call_output","call_id":"x","output":"RX"}]})"),
             expected);
-  EXPECT_EQ(PromptOf(model, OpenAiEndpoint::kMessages,
+  EXPECT_EQ(PromptOf(model, ApiEndpoint::kMessages,
                      R"({"max_tokens":9,"messages":[{"role":"user","content":"a"},
       {"role":"assistant","content":[{"type":"tool_use","id":"x","name":"f","input":{}},
         {"type":"tool_use","id":"y","name":"g","input":{}}]},
@@ -82,7 +82,7 @@ TEST(Conversation, ResultsBelongToTheirCallsInEveryApi) {
   for (const char* word : {"messages.4: ", "'z'", "without a result: 'x'"})
     EXPECT_NE(unknown.find(word), std::string::npos) << unknown;
   const std::string of_user =
-      PromptOf(model, OpenAiEndpoint::kMessages, R"({"max_tokens":9,"messages":[
+      PromptOf(model, ApiEndpoint::kMessages, R"({"max_tokens":9,"messages":[
       {"role":"user","content":[{"type":"tool_result","tool_use_id":"9"}]}]})");
   for (const char* word : {"messages.0.content.0", "'9'", "without a result: none"})
     EXPECT_NE(of_user.find(word), std::string::npos) << of_user;
@@ -91,7 +91,7 @@ TEST(Conversation, ResultsBelongToTheirCallsInEveryApi) {
 TEST(Conversation, AnErrorOfAMessageNamesTheFieldOfTheRequest) {
   Conversation chat = Chat({{.role = "user", .content = "Hi"}, {.role = "nobody", .content = "?"}});
   chat.places = {"instructions", "input.0"};
-  OpenAiRequest out;
+  ApiRequest out;
   const Status named = AddConversation(chat, Tiny(), {}, &out);
   ASSERT_FALSE(named);
   EXPECT_TRUE(named.error().message.starts_with("input.0: ")) << named.error().message;
@@ -112,13 +112,13 @@ TEST(Conversation, HasAtMostSoManyMessages) {
   const std::string results =
       R"([{"role":"user","content":)" +
       list(kMaxMessages + 1, R"({"type":"tool_result","tool_use_id":"x","content":"a"})") + "}]";
-  const std::vector<std::pair<OpenAiEndpoint, std::string>> bodies = {
-      {OpenAiEndpoint::kChat, R"({"messages":)" + many + "}"},
-      {OpenAiEndpoint::kResponses, R"({"input":)" + many + "}"},
-      {OpenAiEndpoint::kMessages, R"({"model":"tiny","max_tokens":1,"messages":)" + many + "}"},
-      {OpenAiEndpoint::kMessages, R"({"model":"tiny","max_tokens":1,"messages":)" + results + "}"}};
+  const std::vector<std::pair<ApiEndpoint, std::string>> bodies = {
+      {ApiEndpoint::kChat, R"({"messages":)" + many + "}"},
+      {ApiEndpoint::kResponses, R"({"input":)" + many + "}"},
+      {ApiEndpoint::kMessages, R"({"model":"tiny","max_tokens":1,"messages":)" + many + "}"},
+      {ApiEndpoint::kMessages, R"({"model":"tiny","max_tokens":1,"messages":)" + results + "}"}};
   for (const auto& [endpoint, body] : bodies) {
-    const auto refused = ParseOpenAiBody(endpoint, body, Tiny());
+    const auto refused = ParseApiBody(endpoint, body, Tiny());
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find("at most 16384 messages, found 16385"),
               std::string::npos)

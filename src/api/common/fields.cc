@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
+#include "src/api/common/neutral_fields.h"
 #include "src/base/fields/fields.h"
 #include "src/base/fields/json_values.h"
 #include "src/base/fields/suggest.h"
-#include "src/api/common/neutral_fields.h"
 
 namespace latte {
 namespace {
@@ -35,30 +35,30 @@ Result<int> AsCount(const Json& value) {
 }
 
 // The switch of a chat. Clients that fill in the other endpoint's field send 0.
-Status ReadChatLogprobs(const Json& value, OpenAiFields& f) {
+Status ReadChatLogprobs(const Json& value, ApiFields& f) {
   if (value.is_integer() && value.AsInt() == 0) return {};
   return Set(value.AsBool(), &f.chat_logprobs);
 }
 
 // The count of a completion. Clients that fill in the other endpoint's field send false.
-Status ReadCompletionLogprobs(const Json& value, OpenAiFields& f) {
+Status ReadCompletionLogprobs(const Json& value, ApiFields& f) {
   if (value.is_bool() && value.AsBool() == false) return {};
   return Set(AsCount(value), &f.logprobs);
 }
 
-Status ReadSkipSpecial(const Json& value, OpenAiFields& f) {
+Status ReadSkipSpecial(const Json& value, ApiFields& f) {
   LATTE_ASSIGN_OR_RETURN(const bool skip, value.AsBool());
   f.request.keep_special = !skip;
   return {};
 }
 
-Status ReadSeed(const Json& value, OpenAiFields& f) {
+Status ReadSeed(const Json& value, ApiFields& f) {
   LATTE_ASSIGN_OR_RETURN(const int64_t seed, value.AsWhole());
   f.request.sampling.seed = static_cast<uint64_t>(seed);
   return {};
 }
 
-Status ReadLogitBias(const Json& value, OpenAiFields& f) {
+Status ReadLogitBias(const Json& value, ApiFields& f) {
   if (value.is_array() && value.size() == 0) return {};
   if (!value.is_object())
     return InvalidArgument(value.path() + ": expected an object of token ids and numbers");
@@ -80,7 +80,7 @@ Status ReadLogitBias(const Json& value, OpenAiFields& f) {
   });
 }
 
-Status ReadStop(const Json& value, OpenAiFields& f) {
+Status ReadStop(const Json& value, ApiFields& f) {
   std::vector<std::string>& strings = f.request.stop.strings;
   if (!value.is_array()) {
     if (!value.is_string())
@@ -94,7 +94,7 @@ Status ReadStop(const Json& value, OpenAiFields& f) {
   return {};
 }
 
-Status ReadStopTokens(const Json& value, OpenAiFields& f) {
+Status ReadStopTokens(const Json& value, ApiFields& f) {
   if (!value.is_array()) return InvalidArgument(value.path() + ": expected an array of token ids");
   for (size_t i = 0; i < value.size(); ++i) {
     LATTE_ASSIGN_OR_RETURN(f.request.stop.tokens.emplace_back(), AsInt32(value.At(i)));
@@ -103,15 +103,15 @@ Status ReadStopTokens(const Json& value, OpenAiFields& f) {
 }
 
 // Without a stream it has no effect.
-Status ReadStreamOptions(const Json& value, OpenAiFields& f) {
-  const auto checked = CheckNeutralField(OpenAiEndpoint::kChat, "stream_options", value);
+Status ReadStreamOptions(const Json& value, ApiFields& f) {
+  const auto checked = CheckNeutralField(ApiEndpoint::kChat, "stream_options", value);
   if (!*checked) return *checked;
   LATTE_RETURN_IF_ERROR(Set(value.GetBoolOr("include_usage", false), &f.include_usage));
   return Set(value.GetBoolOr("continuous_usage_stats", false), &f.continuous_usage);
 }
 
 enum class FieldPlace { kBoth, kChat, kCompletions };
-using FieldReader = Status (*)(const Json& value, OpenAiFields& fields);
+using FieldReader = Status (*)(const Json& value, ApiFields& fields);
 
 struct ChatField {
   std::string_view name;
@@ -123,72 +123,70 @@ struct ChatField {
 // than there. All others are read by the lists of those.
 constexpr auto kChatFields = std::to_array<ChatField>({
     {"model", FieldPlace::kBoth,
-     [](const Json& v, OpenAiFields& f) { return Set(v.AsString(), &f.model); }},
+     [](const Json& v, ApiFields& f) { return Set(v.AsString(), &f.model); }},
     {"messages", FieldPlace::kChat,
-     [](const Json& v, OpenAiFields& f) {
+     [](const Json& v, ApiFields& f) {
        f.messages = v;
        return Status();
      }},
     {"prompt", FieldPlace::kCompletions,
-     [](const Json& v, OpenAiFields& f) {
+     [](const Json& v, ApiFields& f) {
        f.prompt = v;
        return Status();
      }},
     {"max_tokens", FieldPlace::kBoth,
-     [](const Json& v, OpenAiFields& f) { return Set(ReadTokenLimit(v), &f.max_tokens); }},
+     [](const Json& v, ApiFields& f) { return Set(ReadTokenLimit(v), &f.max_tokens); }},
     {"max_completion_tokens", FieldPlace::kChat,
-     [](const Json& v, OpenAiFields& f) {
-       return Set(ReadTokenLimit(v), &f.max_completion_tokens);
-     }},
+     [](const Json& v, ApiFields& f) { return Set(ReadTokenLimit(v), &f.max_completion_tokens); }},
     {"top_k", FieldPlace::kBoth,
-     [](const Json& v, OpenAiFields& f) { return Set(ReadTopK(v), &f.request.sampling.top_k); }},
+     [](const Json& v, ApiFields& f) { return Set(ReadTopK(v), &f.request.sampling.top_k); }},
     {"logit_bias", FieldPlace::kBoth, ReadLogitBias},
     {"seed", FieldPlace::kBoth, ReadSeed},
     {"stop", FieldPlace::kBoth, ReadStop},
     {"stop_token_ids", FieldPlace::kBoth, ReadStopTokens},
     {"logprobs", FieldPlace::kChat, ReadChatLogprobs},
     {"top_logprobs", FieldPlace::kChat,
-     [](const Json& v, OpenAiFields& f) { return Set(AsCount(v), &f.logprobs); }},
+     [](const Json& v, ApiFields& f) { return Set(AsCount(v), &f.logprobs); }},
     {"logprobs", FieldPlace::kCompletions, ReadCompletionLogprobs},
     {"prompt_logprobs", FieldPlace::kBoth,
-     [](const Json& v, OpenAiFields& f) { return Set(AsCount(v), &f.request.prompt_logprobs); }},
+     [](const Json& v, ApiFields& f) { return Set(AsCount(v), &f.request.prompt_logprobs); }},
     {"echo", FieldPlace::kCompletions,
-     [](const Json& v, OpenAiFields& f) { return Set(v.AsBool(), &f.request.echo); }},
+     [](const Json& v, ApiFields& f) { return Set(v.AsBool(), &f.request.echo); }},
     {"stream", FieldPlace::kBoth,
-     [](const Json& v, OpenAiFields& f) { return Set(v.AsBool(), &f.stream); }},
+     [](const Json& v, ApiFields& f) { return Set(v.AsBool(), &f.stream); }},
     {"stream_options", FieldPlace::kBoth, ReadStreamOptions},
     {"skip_special_tokens", FieldPlace::kBoth, ReadSkipSpecial},
     {"chat_template_kwargs", FieldPlace::kChat,
-     [](const Json& v, OpenAiFields& f) { return ReadTemplateVariables(v, &f.reasoning); }},
+     [](const Json& v, ApiFields& f) { return ReadTemplateVariables(v, &f.reasoning); }},
     {"thinking", FieldPlace::kChat,
-     [](const Json& v, OpenAiFields& f) { return ReadThinking(v, &f.reasoning); }},
+     [](const Json& v, ApiFields& f) { return ReadThinking(v, &f.reasoning); }},
     {"enable_thinking", FieldPlace::kChat,
-     [](const Json& v, OpenAiFields& f) { return ReadThinkingSwitch(v, &f.reasoning); }},
+     [](const Json& v, ApiFields& f) { return ReadThinkingSwitch(v, &f.reasoning); }},
     {"reasoning_effort", FieldPlace::kChat,
-     [](const Json& v, OpenAiFields& f) { return ReadReasoningEffort(v, &f.reasoning); }},
+     [](const Json& v, ApiFields& f) { return ReadReasoningEffort(v, &f.reasoning); }},
     {"tools", FieldPlace::kChat,
-     [](const Json& v, OpenAiFields& f) { return ReadTools(v, &f.tools); }},
+     [](const Json& v, ApiFields& f) { return ReadTools(v, &f.tools); }},
     {"tool_choice", FieldPlace::kChat,
-     [](const Json& v, OpenAiFields& f) { return ReadToolChoice(v, &f.tools); }},
+     [](const Json& v, ApiFields& f) { return ReadToolChoice(v, &f.tools); }},
     {"response_format", FieldPlace::kBoth,
-     [](const Json& v, OpenAiFields& f) { return ReadResponseFormat(v, &f.format); }},
+     [](const Json& v, ApiFields& f) { return ReadResponseFormat(v, &f.format); }},
     {"structured_outputs", FieldPlace::kBoth,
-     [](const Json& v, OpenAiFields& f) { return ReadStructuredOutputs(v, &f.format); }},
+     [](const Json& v, ApiFields& f) { return ReadStructuredOutputs(v, &f.format); }},
     {"guided_json", FieldPlace::kBoth,
-     [](const Json& v, OpenAiFields& f) { return ReadGuide("json", v, &f.format); }},
+     [](const Json& v, ApiFields& f) { return ReadGuide("json", v, &f.format); }},
     {"guided_regex", FieldPlace::kBoth,
-     [](const Json& v, OpenAiFields& f) { return ReadGuide("regex", v, &f.format); }},
+     [](const Json& v, ApiFields& f) { return ReadGuide("regex", v, &f.format); }},
     {"guided_choice", FieldPlace::kBoth,
-     [](const Json& v, OpenAiFields& f) { return ReadGuide("choice", v, &f.format); }},
+     [](const Json& v, ApiFields& f) { return ReadGuide("choice", v, &f.format); }},
     {"guided_grammar", FieldPlace::kBoth,
-     [](const Json& v, OpenAiFields& f) { return ReadGuide("grammar", v, &f.format); }},
+     [](const Json& v, ApiFields& f) { return ReadGuide("grammar", v, &f.format); }},
     {"parallel_tool_calls", FieldPlace::kChat,
-     [](const Json& v, OpenAiFields& f) { return Set(v.AsBool(), &f.tools.parallel); }},
+     [](const Json& v, ApiFields& f) { return Set(v.AsBool(), &f.tools.parallel); }},
 });
 
-const ChatField* FindField(OpenAiEndpoint endpoint, std::string_view name) {
+const ChatField* FindField(ApiEndpoint endpoint, std::string_view name) {
   const FieldPlace here =
-      endpoint == OpenAiEndpoint::kChat ? FieldPlace::kChat : FieldPlace::kCompletions;
+      endpoint == ApiEndpoint::kChat ? FieldPlace::kChat : FieldPlace::kCompletions;
   const auto* const found =
       std::find_if(kChatFields.begin(), kChatFields.end(), [&](const ChatField& field) {
         return field.name == name && (field.where == FieldPlace::kBoth || field.where == here);
@@ -221,8 +219,8 @@ std::optional<Status> ReadListed(std::string_view name, const Json& value, Reque
 }
 
 // Endpoints where a field of the lists does not exist.
-bool Absent(OpenAiEndpoint endpoint, std::string_view name) {
-  return endpoint == OpenAiEndpoint::kChat && name == "echo";
+bool Absent(ApiEndpoint endpoint, std::string_view name) {
+  return endpoint == ApiEndpoint::kChat && name == "echo";
 }
 
 // The names of the fields that have an effect, for suggestions. `messages` and `prompt` are read elsewhere.
@@ -237,16 +235,15 @@ std::vector<std::string> FieldNames() {
 }
 
 // "; did you mean …?", or who has the field of that name.
-std::string Suggestion(OpenAiEndpoint endpoint, const std::string& name) {
+std::string Suggestion(ApiEndpoint endpoint, const std::string& name) {
   const std::vector<std::string> names = FieldNames();
   if (std::ranges::find(names, name) == names.end()) return DidYouMean(name, names);
-  const bool is_chat = endpoint == OpenAiEndpoint::kChat;
-  return fmt::format("; {} has it",
-                     Url(is_chat ? OpenAiEndpoint::kCompletions : OpenAiEndpoint::kChat));
+  const bool is_chat = endpoint == ApiEndpoint::kChat;
+  return fmt::format("; {} has it", Url(is_chat ? ApiEndpoint::kCompletions : ApiEndpoint::kChat));
 }
 
-std::optional<Status> ReadField(OpenAiEndpoint endpoint, const std::string& name, const Json& value,
-                                OpenAiFields* fields) {
+std::optional<Status> ReadField(ApiEndpoint endpoint, const std::string& name, const Json& value,
+                                ApiFields* fields) {
   if (const ChatField* field = FindField(endpoint, name)) return field->read(value, *fields);
   if (!Absent(endpoint, name))
     if (const auto read = ReadListed(name, value, &fields->request)) return read;
@@ -265,13 +262,12 @@ Result<int64_t> ReadTopK(const Json& value) {
   return value.AsWhole().map([](int64_t k) { return k == -1 ? int64_t{0} : k; });
 }
 
-std::optional<Status> ReadChatField(const std::string& name, const Json& value,
-                                    OpenAiFields* fields) {
-  return ReadField(OpenAiEndpoint::kChat, name, value, fields);
+std::optional<Status> ReadChatField(const std::string& name, const Json& value, ApiFields* fields) {
+  return ReadField(ApiEndpoint::kChat, name, value, fields);
 }
 
-Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body,
-                        std::span<const std::string_view> other, OpenAiFields* fields) {
+Status ReadApiFields(ApiEndpoint endpoint, const Json& body,
+                     std::span<const std::string_view> other, ApiFields* fields) {
   if (!body.is_object()) return InvalidArgument(body.path() + ": expected an object");
   LATTE_RETURN_IF_ERROR(CheckBestOf(body));
   return body.ForEachMember([&](const std::string& name, const Json& value) -> Status {

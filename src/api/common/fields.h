@@ -8,11 +8,11 @@
 
 #include "latte/request.h"
 
-#include "src/base/json.h"
 #include "src/api/common/format/answer_format.h"
 #include "src/api/common/reasoning.h"
 #include "src/api/common/request.h"
 #include "src/api/common/tools/tools.h"
+#include "src/base/json.h"
 
 namespace latte {
 
@@ -20,7 +20,7 @@ namespace latte {
 inline constexpr int64_t kToTheEnd = int64_t{1} << 30;
 
 // The fields of a body, before they are checked against each other.
-struct OpenAiFields {
+struct ApiFields {
   Request request;  // the fields that need no context
   std::string model;
   bool stream = false;
@@ -32,17 +32,16 @@ struct OpenAiFields {
   bool chat_logprobs = false;
   std::optional<Json> prompt;
   std::optional<Json> messages;
-  OpenAiReasoning reasoning;
-  OpenAiTools tools;
+  ApiReasoning reasoning;
+  ApiTools tools;
   AnswerFormat format;
   std::vector<std::string> ignored;  // fields that have no effect
 };
 
 // Sets the fields that `body` contains, but for the `other` ones; null counts as absent.
 // Errors: kCorrupt (of Json), kInvalidArgument or kUnsupported naming the field.
-[[nodiscard]] Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body,
-                                      std::span<const std::string_view> other,
-                                      OpenAiFields* fields);
+[[nodiscard]] Status ReadApiFields(ApiEndpoint endpoint, const Json& body,
+                                   std::span<const std::string_view> other, ApiFields* fields);
 
 // A limit of tokens. −1 means none, as in other servers: kToTheEnd. Errors: kCorrupt (of Json).
 [[nodiscard]] Result<int64_t> ReadTokenLimit(const Json& value);
@@ -50,8 +49,8 @@ struct OpenAiFields {
 [[nodiscard]] Result<int64_t> ReadTopK(const Json& value);
 
 // Reads one field of a chat, for APIs that have it too; nullopt: chats have no such field. `value`
-// is not null. Errors: as ReadOpenAiFields.
+// is not null. Errors: as ReadApiFields.
 [[nodiscard]] std::optional<Status> ReadChatField(const std::string& name, const Json& value,
-                                                  OpenAiFields* fields);
+                                                  ApiFields* fields);
 
 }  // namespace latte

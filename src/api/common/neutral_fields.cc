@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "src/base/fields/json_values.h"
-#include "src/api/messages/fields.h"
 
 namespace latte {
 namespace {
@@ -100,11 +99,11 @@ constexpr auto kNeutral = std::to_array<Neutral>({
 
 }  // namespace
 
-std::optional<Status> CheckNeutralField(OpenAiEndpoint endpoint, std::string_view name,
+std::optional<Status> CheckNeutralField(ApiEndpoint endpoint, std::string_view name,
                                         const Json& value) {
-  if (name == "best_of" && endpoint == OpenAiEndpoint::kCompletions) return Status();
+  if (name == "best_of" && endpoint == ApiEndpoint::kCompletions) return Status();
   const NeutralPlace here =
-      endpoint == OpenAiEndpoint::kChat ? NeutralPlace::kChat : NeutralPlace::kCompletions;
+      endpoint == ApiEndpoint::kChat ? NeutralPlace::kChat : NeutralPlace::kCompletions;
   const auto* const found =
       std::find_if(kNeutral.begin(), kNeutral.end(), [&](const Neutral& field) {
         return field.name == name && (field.where == NeutralPlace::kBoth || field.where == here);
@@ -121,7 +120,6 @@ std::optional<Status> CheckNeutralField(OpenAiEndpoint endpoint, std::string_vie
 std::vector<std::string> NeutralFieldNames() {
   std::vector<std::string> names = {"best_of"};  // of CheckBestOf
   for (const Neutral& field : kNeutral) names.emplace_back(field.name);
-  for (const std::string_view name : AnthropicIgnoredNames()) names.emplace_back(name);
   return names;
 }
 

@@ -8,17 +8,17 @@
 #include <string_view>
 #include <vector>
 
-#include "src/base/json.h"
 #include "src/api/common/request.h"
+#include "src/base/json.h"
 
 namespace latte {
 
 // nullopt if the API has no such field at this endpoint. `value` is not null.
 // Errors: kUnsupported naming the field and the accepted values.
-[[nodiscard]] std::optional<Status> CheckNeutralField(OpenAiEndpoint endpoint,
-                                                      std::string_view name, const Json& value);
+[[nodiscard]] std::optional<Status> CheckNeutralField(ApiEndpoint endpoint, std::string_view name,
+                                                      const Json& value);
 
-// The names of all of them: the names that OpenAiRequest::ignored may have.
+// The names of all of them.
 std::vector<std::string> NeutralFieldNames();
 
 // Checks best_of, which is neutral if it equals n. Errors: kUnsupported.

@@ -52,7 +52,7 @@ Result<JsonOut> Copy(const Json& value) {
   return out;
 }
 
-Status SetThinking(const Json& value, bool thinking, OpenAiReasoning* out) {
+Status SetThinking(const Json& value, bool thinking, ApiReasoning* out) {
   if (out->thinking && *out->thinking != thinking)
     return InvalidArgument(
         fmt::format("{}: it contradicts {}; give one of them", value.path(), out->thinking_path));
@@ -61,7 +61,7 @@ Status SetThinking(const Json& value, bool thinking, OpenAiReasoning* out) {
   return {};
 }
 
-Status ReadVariable(const std::string& name, const Json& value, OpenAiReasoning* out) {
+Status ReadVariable(const std::string& name, const Json& value, ApiReasoning* out) {
   if (IsSwitch(name)) return ReadThinkingSwitch(value, out);
   const bool is_bool = value.is_bool();
   if (name == "add_generation_prompt" && is_bool && *value.AsBool()) return {};
@@ -84,14 +84,14 @@ Status CheckSwitch(bool thinking, const std::string& path, const ChatPromptBuild
 
 }  // namespace
 
-Status ReadTemplateVariables(const Json& value, OpenAiReasoning* out) {
+Status ReadTemplateVariables(const Json& value, ApiReasoning* out) {
   if (!value.is_object()) return InvalidArgument(value.path() + ": expected an object");
   return value.ForEachMember([&](const std::string& name, const Json& member) -> Status {
     return value.Find(name) ? ReadVariable(name, member, out) : Status();
   });
 }
 
-Status ReadThinking(const Json& value, OpenAiReasoning* out) {
+Status ReadThinking(const Json& value, ApiReasoning* out) {
   if (!value.is_object())
     return InvalidArgument(value.path() + R"(: expected an object, {"type": "enabled"})");
   std::optional<int64_t> budget;
@@ -114,12 +114,12 @@ Status ReadThinking(const Json& value, OpenAiReasoning* out) {
   return SetThinking(value, type == "enabled", out);
 }
 
-Status ReadThinkingSwitch(const Json& value, OpenAiReasoning* out) {
+Status ReadThinkingSwitch(const Json& value, ApiReasoning* out) {
   LATTE_ASSIGN_OR_RETURN(const bool thinking, value.AsBool());
   return SetThinking(value, thinking, out);
 }
 
-Status ReadReasoningEffort(const Json& value, OpenAiReasoning* out) {
+Status ReadReasoningEffort(const Json& value, ApiReasoning* out) {
   LATTE_ASSIGN_OR_RETURN(const std::string effort, value.AsString());
   if (std::find(kEfforts.begin(), kEfforts.end(), effort) == kEfforts.end())
     return InvalidArgument(fmt::format("{}: expected one of {}, found '{}'", value.path(),
@@ -129,8 +129,7 @@ Status ReadReasoningEffort(const Json& value, OpenAiReasoning* out) {
   return {};
 }
 
-Result<ChatOptions> ReasoningOptions(const OpenAiReasoning& reasoning,
-                                     const ChatPromptBuilder& chat,
+Result<ChatOptions> ReasoningOptions(const ApiReasoning& reasoning, const ChatPromptBuilder& chat,
                                      std::vector<std::string>* notes) {
   ChatOptions out;
   notes->insert(notes->end(), reasoning.notes.begin(), reasoning.notes.end());

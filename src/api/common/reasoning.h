@@ -21,7 +21,7 @@
 namespace latte {
 
 // The reasoning settings of a request.
-struct OpenAiReasoning {
+struct ApiReasoning {
   std::optional<bool> thinking;
   std::string thinking_path;  // the field that set `thinking`
   std::optional<std::string> effort;
@@ -33,17 +33,17 @@ struct OpenAiReasoning {
 // Each reads one field.
 // Errors: kInvalidArgument and kCorrupt (of Json) naming the field, also if it contradicts another;
 // kUnsupported for a setting that changes the prompt and that Latte lacks.
-[[nodiscard]] Status ReadTemplateVariables(const Json& value, OpenAiReasoning* out);
+[[nodiscard]] Status ReadTemplateVariables(const Json& value, ApiReasoning* out);
 // The object `thinking` of all APIs. Budgets of tokens are wishes that have no effect; without a
 // type, 0 means no reasoning and any other budget means reasoning, but −1 leaves it to the model.
-[[nodiscard]] Status ReadThinking(const Json& value, OpenAiReasoning* out);
-[[nodiscard]] Status ReadThinkingSwitch(const Json& value, OpenAiReasoning* out);
-[[nodiscard]] Status ReadReasoningEffort(const Json& value, OpenAiReasoning* out);
+[[nodiscard]] Status ReadThinking(const Json& value, ApiReasoning* out);
+[[nodiscard]] Status ReadThinkingSwitch(const Json& value, ApiReasoning* out);
+[[nodiscard]] Status ReadReasoningEffort(const Json& value, ApiReasoning* out);
 
 // The chat options for one model. `notes` lists settings that have no effect.
 // Errors: kInvalidArgument for a switch or for variables that the chat format lacks. A switch that
 // equals the default of the format is valid.
-[[nodiscard]] Result<ChatOptions> ReasoningOptions(const OpenAiReasoning& reasoning,
+[[nodiscard]] Result<ChatOptions> ReasoningOptions(const ApiReasoning& reasoning,
                                                    const ChatPromptBuilder& chat,
                                                    std::vector<std::string>* notes);
 

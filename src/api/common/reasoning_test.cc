@@ -2,25 +2,25 @@
 
 #include <gtest/gtest.h>
 
+#include "src/api/request.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
-#include "src/api/common/request.h"
 #include "tests/support/tiny_tokenizer.h"
 
 namespace latte::reasoning_test {
 namespace {
 
-constexpr auto kChat = OpenAiEndpoint::kChat;
+constexpr auto kChat = ApiEndpoint::kChat;
 const std::string kHi = R"("messages":[{"role":"user","content":"Hi"}])";
 
-OpenAiModel Tiny() { return OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value(); }
+ApiModel Tiny() { return ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value(); }
 
 // The model "tiny" with another chat template.
-OpenAiModel WithTemplate(const std::string& source) {
+ApiModel WithTemplate(const std::string& source) {
   JsonOut file = SmallTokenizer();
   AddToken(&file, "<think>", {{"special", false}});
   const JsonOut config = {{"chat_template", source}};
-  OpenAiModel model = Tiny();
+  ApiModel model = Tiny();
   model.tokenizer = Tokenizer::FromJson(Dump(file), Dump(config)).value();
   model.chat = ChatPromptBuilder::Create(model.tokenizer, ModelConfig());
   return model;
@@ -31,15 +31,15 @@ struct Rendered {
   std::vector<std::string> notes;
 };
 
-Rendered Render(const OpenAiModel& model, const std::string& more) {
+Rendered Render(const ApiModel& model, const std::string& more) {
   const auto parsed =
-      ParseOpenAiRequest(kChat, Json::Parse("{" + kHi + more + "}", "body").value(), model);
+      ParseApiRequest(kChat, Json::Parse("{" + kHi + more + "}", "body").value(), model);
   if (!parsed) return {parsed.error().message, {}};
   return {model.tokenizer.Decode(parsed->requests.front().tokens).value(), parsed->notes};
 }
 
-TEST(OpenAiReasoning, EveryNameOfTheSwitchWorks) {
-  const OpenAiModel model = WithTemplate(
+TEST(ApiReasoning, EveryNameOfTheSwitchWorks) {
+  const ApiModel model = WithTemplate(
       "{{ messages[0].content }}{% if thinking is defined and thinking %}+"
       "{% elif enable_thinking is defined %}-{% endif %}{{ reasoning_effort }}");
   const std::pair<const char*, const char*> table[] = {
@@ -65,8 +65,8 @@ TEST(OpenAiReasoning, EveryNameOfTheSwitchWorks) {
   }
 }
 
-TEST(OpenAiReasoning, TakesTheFormsOfAnthropicsApi) {
-  const OpenAiModel model = WithTemplate(
+TEST(ApiReasoning, TakesTheFormsOfAnthropicsApi) {
+  const ApiModel model = WithTemplate(
       "{{ messages[0].content }}{{ '+' if thinking else '-' if thinking is defined }}");
   const std::pair<const char*, const char*> table[] = {
       {R"(,"thinking":{"type":"enabled","budget_tokens":2048})", "Hi+"},
@@ -84,8 +84,8 @@ TEST(OpenAiReasoning, TakesTheFormsOfAnthropicsApi) {
   EXPECT_NE(noted.notes[0].find("thinking.budget_tokens"), std::string::npos) << noted.notes[0];
 }
 
-TEST(OpenAiReasoning, OtherVariablesReachTheTemplate) {
-  const OpenAiModel model =
+TEST(ApiReasoning, OtherVariablesReachTheTemplate) {
+  const ApiModel model =
       WithTemplate("{{ messages[0].content }}{{ a }}{{ b | tojson }}{{ add_generation_prompt }}");
   EXPECT_EQ(
       Render(model, R"(,"chat_template_kwargs":{"a":"x","b":[1,2.5,null,{"c":true}]})").prompt,
@@ -97,11 +97,11 @@ TEST(OpenAiReasoning, OtherVariablesReachTheTemplate) {
   EXPECT_NE(unused.notes[0].find("'unheard'"), std::string::npos);
 }
 
-TEST(OpenAiReasoning, WhatAModelCannotDoIsNamed) {
-  const OpenAiModel plain = WithTemplate("{{ messages[0].content }}");
-  const OpenAiModel thinker = WithTemplate("{{ messages[0].content }}<think>");
-  const OpenAiModel either = WithTemplate("{{ messages[0].content }}{{ thinking }}");
-  const auto has = [](const OpenAiModel& model, const std::string& more, std::string_view word) {
+TEST(ApiReasoning, WhatAModelCannotDoIsNamed) {
+  const ApiModel plain = WithTemplate("{{ messages[0].content }}");
+  const ApiModel thinker = WithTemplate("{{ messages[0].content }}<think>");
+  const ApiModel either = WithTemplate("{{ messages[0].content }}{{ thinking }}");
+  const auto has = [](const ApiModel& model, const std::string& more, std::string_view word) {
     const std::string message = Render(model, more).prompt;
     EXPECT_NE(message.find(word), std::string::npos) << more << ": " << message;
   };
@@ -129,7 +129,7 @@ TEST(OpenAiReasoning, WhatAModelCannotDoIsNamed) {
   has(either, R"(,"chat_template_kwargs":{"messages":[]})", "chat_template_kwargs.messages");
   has(either, R"(,"chat_template_kwargs":{"add_generation_prompt":false})", "cannot be given");
   has(either, R"(,"chat_template_kwargs":[1])", "chat_template_kwargs");
-  OpenAiModel encoder = Tiny();
+  ApiModel encoder = Tiny();
   ModelConfig config;
   config.model_type = "deepseek_v2";
   encoder.tokenizer = Tokenizer::FromJson(Dump(SmallTokenizer())).value();

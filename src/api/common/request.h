@@ -1,7 +1,5 @@
-// Parses bodies of the OpenAI API's endpoints into latte::Request. Null counts as
-// absent at every level, and values that change no answer are accepted (neutral_fields.h).
-// Everything else is strict: an unknown field, a wrong type or a value out of range is an error
-// that names the field. Knows nothing of files and connections.
+// The parts of a request that all APIs share: the model that it is parsed with, the limits of a server, the
+// requests of the engine that it becomes, and the form of its answer.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +21,13 @@
 
 namespace latte {
 
-enum class OpenAiEndpoint { kChat, kCompletions, kResponses, kMessages };
+enum class ApiEndpoint { kChat, kCompletions, kResponses, kMessages };
 
-std::string_view Url(OpenAiEndpoint endpoint);  // "/v1/chat/completions"
-std::optional<OpenAiEndpoint> FindEndpoint(std::string_view url);
+std::string_view Url(ApiEndpoint endpoint);  // "/v1/chat/completions"
+std::optional<ApiEndpoint> FindEndpoint(std::string_view url);
 
 // The model data that requests are parsed with. Immutable, thread-safe.
-struct OpenAiModel {
+struct ApiModel {
   std::string name;  // the model name in answers to requests that name none
   Tokenizer tokenizer;
   Result<ChatPromptBuilder> chat;           // an error if the checkpoint has no chat format
@@ -39,7 +37,7 @@ struct OpenAiModel {
   std::string fingerprint = {};  // "fp_…" of the configuration; answers have it if not empty
 
   // Errors: of LoadGenerationDefaults and ReadFile.
-  [[nodiscard]] static Result<OpenAiModel> Create(const std::string& name, const ModelFiles& files);
+  [[nodiscard]] static Result<ApiModel> Create(const std::string& name, const ModelFiles& files);
 
   // For requests that come over HTTP: without generation_config.json, they are sampled at the API's temperature.
   void UseApiDefaults();
@@ -49,7 +47,7 @@ struct OpenAiModel {
 };
 
 // Limits that a server sets.
-struct OpenAiRules {
+struct ApiRules {
   int max_n = 64;              // answers per prompt
   int64_t max_prompts = 1024;  // prompts of a completion request
   int64_t max_answers = 4096;  // prompts × n
@@ -62,7 +60,7 @@ struct OpenAiRules {
 };
 
 // One prompt of a request, as the format of its answer needs it.
-struct OpenAiPrompt {
+struct ApiPrompt {
   int32_t first_token = 0;
   bool first_is_bos = false;  // that token is not part of the prompt's text
 };
@@ -70,12 +68,12 @@ struct OpenAiPrompt {
 struct ResponsesReply;  // responses/reply.h
 
 // The settings of a request that determine the format of its answer.
-struct OpenAiReply {
-  OpenAiEndpoint endpoint = OpenAiEndpoint::kChat;
+struct ApiReply {
+  ApiEndpoint endpoint = ApiEndpoint::kChat;
   std::string model;
-  std::string fingerprint;  // OpenAiModel::fingerprint
+  std::string fingerprint;  // ApiModel::fingerprint
   bool stream = false;
-  int64_t max_answer_bytes = 0;  // OpenAiRules::max_answer_bytes
+  int64_t max_answer_bytes = 0;  // ApiRules::max_answer_bytes
   int n = 1;
   int logprobs = -1;         // alternatives per token; −1: no logprobs
   int prompt_logprobs = -1;  // as logprobs, for the prompt
@@ -84,7 +82,7 @@ struct OpenAiReply {
   bool in_thought = false;        // the prompt ends inside <think>
   bool include_usage = false;     // a stream ends with the usage
   bool continuous_usage = false;  // and has it in every chunk
-  std::vector<OpenAiPrompt> prompts = {{}};
+  std::vector<ApiPrompt> prompts = {{}};
   // How the answer to a chat with tools writes calls; nullopt: all of it is text.
   std::optional<ToolFormat> calls;
   std::shared_ptr<const KnownFunctions> functions;  // that calls may name
@@ -92,24 +90,11 @@ struct OpenAiReply {
   std::shared_ptr<const ResponsesReply> responses;  // of /v1/responses
 };
 
-struct OpenAiRequest {
+struct ApiRequest {
   std::vector<Request> requests;  // one per prompt
-  OpenAiReply reply;
+  ApiReply reply;
   std::vector<std::string> notes;    // accepted settings that have no effect with this model
   std::vector<std::string> ignored;  // fields of the API that never have an effect
 };
-
-// Errors: kInvalidArgument and kUnsupported naming the field. Engine::Submit checks that ids are in
-// the vocabulary and that the prompt fits the context.
-[[nodiscard]] Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& body,
-                                                       const OpenAiModel& model,
-                                                       const OpenAiRules& rules = {});
-
-// The same from the text of a body, which any client may have written.
-// Errors: also kInvalidArgument for what is no JSON, repeats a key, or is nested too deeply;
-// kExhausted if memory runs out.
-[[nodiscard]] Result<OpenAiRequest> ParseOpenAiBody(OpenAiEndpoint endpoint, std::string_view body,
-                                                    const OpenAiModel& model,
-                                                    const OpenAiRules& rules = {});
 
 }  // namespace latte

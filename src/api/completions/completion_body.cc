@@ -5,17 +5,17 @@
 
 #include <fmt/format.h>
 
-#include "src/base/check.h"
-#include "src/base/json_out.h"
 #include "src/api/common/json_text.h"
 #include "src/api/completions/logprobs.h"
+#include "src/base/check.h"
+#include "src/base/json_out.h"
 
 namespace latte {
 namespace {
 
-JsonOut MessageJson(const OpenAiAnswer& answer, std::string_view id, size_t index) {
-  const OpenAiMessage message = answer.Message(index);
-  const std::vector<OpenAiCall>& calls = message.calls;
+JsonOut MessageJson(const ApiAnswer& answer, std::string_view id, size_t index) {
+  const ApiMessage message = answer.Message(index);
+  const std::vector<ApiCall>& calls = message.calls;
   JsonOut out = {{"role", "assistant"}, {"content", message.content}};
   out["refusal"] = nullptr;  // clients with strict types expect it
   if (message.content.empty() && !calls.empty()) out["content"] = nullptr;
@@ -28,7 +28,7 @@ JsonOut MessageJson(const OpenAiAnswer& answer, std::string_view id, size_t inde
   return out;
 }
 
-void AppendChatChoice(const OpenAiAnswer& answer, const Tokenizer& tokenizer, std::string_view id,
+void AppendChatChoice(const ApiAnswer& answer, const Tokenizer& tokenizer, std::string_view id,
                       size_t index, std::string* out) {
   *out += R"("message":)" + Dump(MessageJson(answer, id, index));
   *out += R"(,"logprobs":)";
@@ -38,10 +38,10 @@ void AppendChatChoice(const OpenAiAnswer& answer, const Tokenizer& tokenizer, st
     AppendChatLogprobs(answer.choice(index).logprobs, tokenizer, out);
 }
 
-void AppendTextChoice(const OpenAiAnswer& answer, const Tokenizer& tokenizer, size_t index,
+void AppendTextChoice(const ApiAnswer& answer, const Tokenizer& tokenizer, size_t index,
                       std::string* out) {
-  const OpenAiReply& reply = answer.reply();
-  const OpenAiChoice& choice = answer.choice(index);
+  const ApiReply& reply = answer.reply();
+  const ApiChoice& choice = answer.choice(index);
   *out += R"("text":)";
   AppendJsonString(choice.text, out);
   *out += R"(,"logprobs":)";
@@ -50,18 +50,18 @@ void AppendTextChoice(const OpenAiAnswer& answer, const Tokenizer& tokenizer, si
     return;
   }
   int64_t offset = 0;
-  const OpenAiPrompt& prompt = reply.prompts[index / static_cast<size_t>(reply.n)];
+  const ApiPrompt& prompt = reply.prompts[index / static_cast<size_t>(reply.n)];
   AppendCompletionLogprobs({.echoed = reply.echo ? &prompt : nullptr,
                             .prompt = choice.prompt_logprobs,
                             .tokens = choice.logprobs},
                            reply, tokenizer, &offset, out);
 }
 
-void AppendChoice(const OpenAiAnswer& answer, const Tokenizer& tokenizer, std::string_view id,
+void AppendChoice(const ApiAnswer& answer, const Tokenizer& tokenizer, std::string_view id,
                   size_t index, std::string* out) {
-  const OpenAiReply& reply = answer.reply();
+  const ApiReply& reply = answer.reply();
   fmt::format_to(std::back_inserter(*out), R"({{"index":{},)", index);
-  if (reply.endpoint == OpenAiEndpoint::kChat)
+  if (reply.endpoint == ApiEndpoint::kChat)
     AppendChatChoice(answer, tokenizer, id, index, out);
   else
     AppendTextChoice(answer, tokenizer, index, out);
@@ -76,12 +76,12 @@ void AppendChoice(const OpenAiAnswer& answer, const Tokenizer& tokenizer, std::s
 
 }  // namespace
 
-JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage) {
+JsonOut UsageJson(ApiEndpoint endpoint, const ApiUsage& usage) {
   JsonOut out = {{"prompt_tokens", usage.prompt_tokens},
                  {"completion_tokens", usage.generated_tokens},
                  {"total_tokens", usage.prompt_tokens + usage.generated_tokens},
                  {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
-  if (endpoint == OpenAiEndpoint::kChat)
+  if (endpoint == ApiEndpoint::kChat)
     out["completion_tokens_details"] = {{"reasoning_tokens", usage.reasoning_tokens}};
   if (usage.drafted_tokens > 0) {
     JsonOut& details = out["completion_tokens_details"];
@@ -91,12 +91,12 @@ JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage) {
   return out;
 }
 
-std::string CompletionBody(const OpenAiAnswer& answer, const Tokenizer& tokenizer,
-                           std::string_view id, int64_t created) {
+std::string CompletionBody(const ApiAnswer& answer, const Tokenizer& tokenizer, std::string_view id,
+                           int64_t created) {
   LATTE_CHECK(answer.done() && !answer.error(),
               "no body of an answer that has not ended, or has failed");
-  const OpenAiReply& reply = answer.reply();
-  const bool chat = reply.endpoint == OpenAiEndpoint::kChat;
+  const ApiReply& reply = answer.reply();
+  const bool chat = reply.endpoint == ApiEndpoint::kChat;
   std::string out = Dump({{"id", std::string(chat ? "chatcmpl-" : "cmpl-") + std::string(id)},
                           {"object", chat ? "chat.completion" : "text_completion"},
                           {"created", created},

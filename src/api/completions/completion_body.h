@@ -5,17 +5,17 @@
 #include <string>
 #include <string_view>
 
-#include "src/base/json_out_fwd.h"
 #include "src/api/common/answer.h"
+#include "src/base/json_out_fwd.h"
 #include "src/text/tokenizer.h"
 
 namespace latte {
 
-JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage);
+JsonOut UsageJson(ApiEndpoint endpoint, const ApiUsage& usage);
 
 // `id` is unique among answers; `created` is in seconds since 1970. Requires: answer.done(), no
 // error.
-std::string CompletionBody(const OpenAiAnswer& answer, const Tokenizer& tokenizer,
-                           std::string_view id, int64_t created);
+std::string CompletionBody(const ApiAnswer& answer, const Tokenizer& tokenizer, std::string_view id,
+                           int64_t created);
 
 }  // namespace latte

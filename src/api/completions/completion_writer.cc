@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "src/base/json_out.h"
 #include "src/api/common/error.h"
-#include "src/api/completions/completion_body.h"
 #include "src/api/common/json_text.h"
+#include "src/api/completions/completion_body.h"
 #include "src/api/completions/logprobs.h"
+#include "src/base/json_out.h"
 
 namespace latte {
 namespace {
@@ -32,7 +32,7 @@ CompletionWriter::CompletionWriter(AnswerWriterParts parts)
       reply_(parts_.reply),
       tokenizer_(parts_.tokenizer),
       choices_(static_cast<size_t>(reply_.n) * reply_.prompts.size()) {
-  const bool chat = reply_.endpoint == OpenAiEndpoint::kChat;
+  const bool chat = reply_.endpoint == ApiEndpoint::kChat;
   beginning_ = fmt::format(R"(data: {{"id":{},"object":"{}","created":{},"model":{},)",
                            JsonString(std::string(chat ? "chatcmpl-" : "cmpl-") + parts_.id),
                            chat ? "chat.completion.chunk" : "text_completion", parts_.created,
@@ -47,7 +47,7 @@ void CompletionWriter::Begin(size_t index, std::string* out) const {
   fmt::format_to(std::back_inserter(*out), R"({{"index":{},)", index);
 }
 
-void CompletionWriter::End(const OpenAiUsage& usage, std::string* out) const {
+void CompletionWriter::End(const ApiUsage& usage, std::string* out) const {
   *out += "}]";
   if (reply_.continuous_usage) {
     *out += R"(,"usage":)" + Dump(UsageJson(reply_.endpoint, usage));
@@ -87,7 +87,7 @@ void CompletionWriter::AppendCalls(size_t index, const std::vector<ToolEvent>& e
 }
 
 // "reasoning_content", "content" and "tool_calls", of which there is at least one.
-void CompletionWriter::AppendDelta(size_t index, const OpenAiParts& parts, std::string* out) const {
+void CompletionWriter::AppendDelta(size_t index, const ApiParts& parts, std::string* out) const {
   const bool has_calls = !parts.calls.empty();
   if (!parts.reasoning.empty())
     *out += R"("reasoning_content":)" + JsonString(parts.reasoning) + ",";
@@ -101,8 +101,8 @@ void CompletionWriter::AppendDelta(size_t index, const OpenAiParts& parts, std::
 
 void CompletionWriter::AddChat(const AnswerEvent& next, std::string* out) {
   const TokenEvent& event = next.event;
-  const OpenAiParts& parts = next.parts;
-  const OpenAiUsage& usage = next.answer.usage();
+  const ApiParts& parts = next.parts;
+  const ApiUsage& usage = next.answer.usage();
   const size_t index = next.choice();
   if (!std::exchange(choices_[index].begun, true)) {
     Begin(index, out);
@@ -166,14 +166,14 @@ void CompletionWriter::AddText(const AnswerEvent& next, std::string* out) {
 }
 
 void CompletionWriter::Add(const AnswerEvent& next, std::string* sse) {
-  if (reply_.endpoint == OpenAiEndpoint::kChat) {
+  if (reply_.endpoint == ApiEndpoint::kChat) {
     AddChat(next, sse);
   } else {
     AddText(next, sse);
   }
 }
 
-void CompletionWriter::Finish(const OpenAiAnswer& answer, std::string* sse) {
+void CompletionWriter::Finish(const ApiAnswer& answer, std::string* sse) {
   if (reply_.include_usage) {
     *sse += beginning_;
     *sse += R"(],"usage":)" + Dump(UsageJson(reply_.endpoint, answer.usage())) + "}\n\n";
@@ -181,12 +181,12 @@ void CompletionWriter::Finish(const OpenAiAnswer& answer, std::string* sse) {
   *sse += kDone;
 }
 
-void CompletionWriter::Fail(const Error& error, const OpenAiAnswer& /*answer*/, std::string* sse) {
+void CompletionWriter::Fail(const Error& error, const ApiAnswer& /*answer*/, std::string* sse) {
   *sse += "data: " + Dump(OpenAiError(error)) + "\n\n";
   *sse += kDone;
 }
 
-std::string CompletionWriter::Body(const OpenAiAnswer& answer) const {
+std::string CompletionWriter::Body(const ApiAnswer& answer) const {
   return CompletionBody(answer, tokenizer_, parts_.id, parts_.created);
 }
 

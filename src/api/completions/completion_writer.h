@@ -7,9 +7,9 @@
 
 #include "latte/request.h"
 
+#include "src/api/common/answer.h"
 #include "src/api/common/answer_writer.h"
 #include "src/api/common/request.h"
-#include "src/api/common/answer.h"
 #include "src/text/tokenizer.h"
 
 namespace latte {
@@ -22,10 +22,10 @@ class CompletionWriter final : public AnswerWriter {
   // Appends the chunks of an event.
   void Add(const AnswerEvent& next, std::string* sse) override;
   // Appends the usage, if the request wants it, and [DONE].
-  void Finish(const OpenAiAnswer& answer, std::string* sse) override;
+  void Finish(const ApiAnswer& answer, std::string* sse) override;
   // An event with OpenAiError, then [DONE].
-  void Fail(const Error& error, const OpenAiAnswer& answer, std::string* sse) override;
-  std::string Body(const OpenAiAnswer& answer) const override;
+  void Fail(const Error& error, const ApiAnswer& answer, std::string* sse) override;
+  std::string Body(const ApiAnswer& answer) const override;
 
  private:
   struct Choice {
@@ -34,16 +34,16 @@ class CompletionWriter final : public AnswerWriter {
   };
 
   void AddChat(const AnswerEvent& next, std::string* out);
-  void AppendDelta(size_t index, const OpenAiParts& parts, std::string* out) const;
+  void AppendDelta(size_t index, const ApiParts& parts, std::string* out) const;
   void AppendCalls(size_t index, const std::vector<ToolEvent>& events, std::string* out) const;
   void AddText(const AnswerEvent& next, std::string* out);
   // A chunk is data: {…, "choices": [{"index": …, members}], …}: Begin, the members, End.
   void Begin(size_t index, std::string* out) const;
-  void End(const OpenAiUsage& usage, std::string* out) const;
+  void End(const ApiUsage& usage, std::string* out) const;
   void AppendPromptLogprobs(const TokenEvent& event, std::string* out) const;
 
   AnswerWriterParts parts_;
-  const OpenAiReply& reply_;
+  const ApiReply& reply_;
   const Tokenizer& tokenizer_;
   std::string beginning_;  // of every chunk, up to the choices
   std::vector<Choice> choices_;

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "src/engine/output/answer_text.h"
 #include "src/api/common/json_text.h"
+#include "src/engine/output/answer_text.h"
 #include "src/text/unicode/unicode.h"
 
 namespace latte {
@@ -59,11 +59,11 @@ int64_t CodePoints(std::string_view bytes) {
 
 class CompletionLists {
  public:
-  CompletionLists(const OpenAiReply& reply, const Tokenizer& tokenizer, int64_t offset)
+  CompletionLists(const ApiReply& reply, const Tokenizer& tokenizer, int64_t offset)
       : reply_(reply), tokenizer_(tokenizer), offset_(offset) {}
 
   // Adds the first token of the prompt, which has no probability: no token precedes it.
-  void AddFirst(const OpenAiPrompt& prompt) {
+  void AddFirst(const ApiPrompt& prompt) {
     logprobs_ += "null";
     top_ += "null";
     AddText(TokenText(tokenizer_, prompt.first_token));
@@ -119,7 +119,7 @@ class CompletionLists {
     fmt::format_to(std::back_inserter(offsets_), "{}", offset_);
   }
 
-  const OpenAiReply& reply_;
+  const ApiReply& reply_;
   const Tokenizer& tokenizer_;
   int64_t offset_;
   std::string tokens_ = "[";
@@ -147,7 +147,7 @@ void AppendChatLogprobs(std::span<const TokenLogprobs> tokens, const Tokenizer& 
   *out += R"(],"refusal":null})";
 }
 
-void AppendCompletionLogprobs(const CompletionTokens& shown, const OpenAiReply& reply,
+void AppendCompletionLogprobs(const CompletionTokens& shown, const ApiReply& reply,
                               const Tokenizer& tokenizer, int64_t* offset, std::string* out) {
   CompletionLists lists(reply, tokenizer, *offset);
   if (shown.echoed != nullptr) {

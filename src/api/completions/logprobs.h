@@ -25,11 +25,11 @@ void AppendChatLogprobs(std::span<const TokenLogprobs> tokens, const Tokenizer& 
 // code points. The first token of a prompt has no logprob. top_logprobs
 // include the chosen token. `offset`: of the first token; becomes that of the token after the last.
 struct CompletionTokens {
-  const OpenAiPrompt* echoed = nullptr;  // the prompt comes first
+  const ApiPrompt* echoed = nullptr;  // the prompt comes first
   std::span<const TokenLogprobs> prompt;
   std::span<const TokenLogprobs> tokens;
 };
-void AppendCompletionLogprobs(const CompletionTokens& shown, const OpenAiReply& reply,
+void AppendCompletionLogprobs(const CompletionTokens& shown, const ApiReply& reply,
                               const Tokenizer& tokenizer, int64_t* offset, std::string* out);
 
 // [null, {"id": {"logprob", "decoded_token"}, …}, …]: one entry per token of the prompt, with `top`

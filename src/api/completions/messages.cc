@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "src/base/fields/json_values.h"
-#include "src/base/json_out.h"
 #include "src/api/common/conversation.h"
 #include "src/api/common/history/placeholder.h"
+#include "src/base/fields/json_values.h"
+#include "src/base/json_out.h"
 
 namespace latte {
 namespace {

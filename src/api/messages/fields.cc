@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "src/base/fields/json_values.h"
+#include "src/api/common/fields.h"
 #include "src/api/messages/members.h"
 #include "src/api/messages/tools.h"
-#include "src/api/common/fields.h"
+#include "src/base/fields/json_values.h"
 
 namespace latte {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "latte/request.h"
 
-#include "src/base/json.h"
 #include "src/api/common/format/answer_format.h"
 #include "src/api/common/reasoning.h"
 #include "src/api/common/tools/tools.h"
+#include "src/base/json.h"
 
 namespace latte {
 
@@ -23,9 +23,9 @@ struct AnthropicFields {
   bool has_max_tokens = false;
   std::optional<Json> system;
   std::optional<Json> messages;
-  OpenAiReasoning reasoning;
+  ApiReasoning reasoning;
   std::optional<std::string> effort;
-  OpenAiTools tools;
+  ApiTools tools;
   AnswerFormat format;
   std::vector<std::string> ignored;  // fields that have no effect
 };

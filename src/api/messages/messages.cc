@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "src/jinja/json.h"
-#include "src/api/messages/call_id.h"
-#include "src/api/messages/members.h"
 #include "src/api/common/conversation.h"
 #include "src/api/common/history/placeholder.h"
+#include "src/api/messages/call_id.h"
+#include "src/api/messages/members.h"
+#include "src/jinja/json.h"
 
 namespace latte {
 namespace {

@@ -5,20 +5,20 @@
 
 #include <fmt/format.h>
 
-#include "src/base/json_out.h"
-#include "src/base/limits/out_of_memory.h"
+#include "src/api/common/conversation.h"
 #include "src/api/messages/fields.h"
 #include "src/api/messages/messages.h"
-#include "src/api/common/conversation.h"
+#include "src/base/json_out.h"
+#include "src/base/limits/out_of_memory.h"
 
 namespace latte {
 namespace {
 
 // For Anthropic, reasoning is a wish: clients send it for any model.
-OpenAiReasoning Reasoning(const AnthropicFields& fields, const ChatPromptBuilder& chat,
-                          std::vector<std::string>* notes) {
+ApiReasoning Reasoning(const AnthropicFields& fields, const ChatPromptBuilder& chat,
+                       std::vector<std::string>* notes) {
   constexpr std::string_view kEffort = "reasoning_effort";
-  OpenAiReasoning out;
+  ApiReasoning out;
   const std::optional<bool> thinking = fields.reasoning.thinking;
   if (chat.has_thinking_switch()) {
     out.thinking = thinking;
@@ -43,16 +43,16 @@ Status CheckLast(const AnthropicConversation& conversation) {
 }
 
 // `count`: only the prompt is of interest.
-Result<OpenAiRequest> ParseMessages(const Json& body, const OpenAiModel& model,
-                                    const OpenAiRules& rules, bool count) {
+Result<ApiRequest> ParseMessages(const Json& body, const ApiModel& model, const ApiRules& rules,
+                                 bool count) {
   AnthropicFields fields{.settings = DefaultSettings(model)};
   LATTE_RETURN_IF_ERROR(ReadAnthropicFields(body, &fields));
   if (!fields.messages) return InvalidArgument("messages: this field is missing");
   if (!count && !fields.has_max_tokens) return InvalidArgument("max_tokens: this field is missing");
   LATTE_RETURN_IF_ERROR(fields.settings.Validate());
   if (!model.chat) return tl::unexpected(model.chat.error());
-  OpenAiRequest out;
-  out.reply.endpoint = OpenAiEndpoint::kMessages;
+  ApiRequest out;
+  out.reply.endpoint = ApiEndpoint::kMessages;
   out.reply.model = fields.model.empty() ? model.name : fields.model;
   out.reply.stream = fields.stream;
   out.reply.prompts.clear();
@@ -75,20 +75,20 @@ Result<OpenAiRequest> ParseMessages(const Json& body, const OpenAiModel& model,
 
 }  // namespace
 
-Result<OpenAiRequest> ParseAnthropicRequest(const Json& body, const OpenAiModel& model,
-                                            const OpenAiRules& rules) {
+Result<ApiRequest> ParseAnthropicRequest(const Json& body, const ApiModel& model,
+                                         const ApiRules& rules) {
   return ParseMessages(body, model, rules, /*count=*/false);
 }
 
 Result<std::string> CountTokensBody(std::string_view body, const std::vector<std::string>& names,
-                                    const OpenAiModel& model) {
+                                    const ApiModel& model) {
   return CatchExhaustion([&]() -> Result<std::string> {
     constexpr JsonLimits kLimits = {.max_depth = 64, .max_elements = 2'000'000};
     const Result<Json> json = Json::Parse(body, "body", kLimits);
     if (!json) return InvalidArgument(json.error().message);
-    const Result<OpenAiRequest> parsed = ParseMessages(*json, model, {}, /*count=*/true);
+    const Result<ApiRequest> parsed = ParseMessages(*json, model, {}, /*count=*/true);
     if (!parsed) return InvalidArgument(parsed.error().message);
-    const OpenAiRequest& request = *parsed;
+    const ApiRequest& request = *parsed;
     if (std::find(names.begin(), names.end(), request.reply.model) == names.end())
       return NotFound(fmt::format("model: expected '{}', found '{}'", fmt::join(names, "' or '"),
                                   request.reply.model));

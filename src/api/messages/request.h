@@ -5,22 +5,21 @@
 #include <string>
 #include <string_view>
 
-#include "src/base/json.h"
 #include "src/api/common/request.h"
+#include "src/base/json.h"
 
 namespace latte {
 
 // The body of /v1/messages.
 // Errors: kCorrupt (of Json), kInvalidArgument and kUnsupported naming the field.
-[[nodiscard]] Result<OpenAiRequest> ParseAnthropicRequest(const Json& body,
-                                                          const OpenAiModel& model,
-                                                          const OpenAiRules& rules);
+[[nodiscard]] Result<ApiRequest> ParseAnthropicRequest(const Json& body, const ApiModel& model,
+                                                       const ApiRules& rules);
 
 // The body of /v1/messages/count_tokens: the tokens of the prompt that the same conversation makes
 // at /v1/messages. Fields that change no prompt are checked and have no effect.
 // Errors: as ParseAnthropicRequest; kNotFound for a model that is not one of `names`.
 [[nodiscard]] Result<std::string> CountTokensBody(std::string_view body,
                                                   const std::vector<std::string>& names,
-                                                  const OpenAiModel& model);
+                                                  const ApiModel& model);
 
 }  // namespace latte

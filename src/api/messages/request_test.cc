@@ -5,29 +5,29 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "src/api/common/error.h"
+#include "src/api/messages/fields.h"
+#include "src/api/request.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
-#include "src/api/messages/fields.h"
-#include "src/api/common/error.h"
 #include "tests/support/tiny_tokenizer.h"
 
 namespace latte::anthropic_request_test {
 namespace {
 
-constexpr auto kMessages = OpenAiEndpoint::kMessages;
+constexpr auto kMessages = ApiEndpoint::kMessages;
 const std::string kHi = R"("messages":[{"role":"user","content":"Hi"}])";
 
-const OpenAiModel& Tiny() {
-  static const OpenAiModel model =
-      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+const ApiModel& Tiny() {
+  static const ApiModel model = ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model;
 }
 
 // Shows tools and switches, and knows Kimi's calls.
-OpenAiModel WithTemplate(const std::string& source) {
+ApiModel WithTemplate(const std::string& source) {
   JsonOut file = SmallTokenizer();
   AddToken(&file, "<|tool_calls_section_begin|>", {{"special", false}});
-  OpenAiModel model = Tiny();
+  ApiModel model = Tiny();
   model.tokenizer =
       Tokenizer::FromJson(Dump(file), Dump(JsonOut{{"chat_template", source}})).value();
   model.chat = ChatPromptBuilder::Create(model.tokenizer, ModelConfig());
@@ -40,11 +40,11 @@ constexpr auto kTools =
 constexpr auto kSwitch =
     "{{ 'on' if thinking else 'off' }}{{ reasoning_effort }}{{ messages[-1].content }}";
 
-Result<OpenAiRequest> Parse(const std::string& more, const OpenAiModel& model = Tiny()) {
-  return ParseOpenAiBody(kMessages, "{" + kHi + R"(,"max_tokens":9)" + more + "}", model);
+Result<ApiRequest> Parse(const std::string& more, const ApiModel& model = Tiny()) {
+  return ParseApiBody(kMessages, "{" + kHi + R"(,"max_tokens":9)" + more + "}", model);
 }
 
-std::string Prompt(const OpenAiModel& model, const std::string& more) {
+std::string Prompt(const ApiModel& model, const std::string& more) {
   const auto parsed = Parse(more, model);
   if (!parsed) return parsed.error().message;
   return model.tokenizer.Decode(parsed->requests.front().tokens).value();
@@ -55,7 +55,7 @@ std::vector<int32_t> Ids(const std::string& text) {
 }
 
 TEST(AnthropicRequest, DefaultsAreTheModels) {
-  const OpenAiRequest parsed = Parse("").value();
+  const ApiRequest parsed = Parse("").value();
   ASSERT_EQ(parsed.requests.size(), 1U);
   const Request& r = parsed.requests.front();
   EXPECT_EQ(r.tokens, Ids("<｜User｜>Hi<｜Assistant｜>"));
@@ -69,9 +69,9 @@ TEST(AnthropicRequest, DefaultsAreTheModels) {
 }
 
 TEST(AnthropicRequest, EveryFieldArrives) {
-  const OpenAiRequest parsed = Parse(R"(,"model":"m","system":"Be brief.","stream":true,
+  const ApiRequest parsed = Parse(R"(,"model":"m","system":"Be brief.","stream":true,
       "temperature":0.5,"top_p":0.25,"top_k":7,"stop_sequences":["a","b"])")
-                                   .value();
+                                .value();
   const Request& r = parsed.requests.front();
   EXPECT_EQ(r.tokens, Ids("Be brief.<｜User｜>Hi<｜Assistant｜>"));
   EXPECT_EQ(r.sampling.temperature, 0.5);
@@ -85,12 +85,12 @@ TEST(AnthropicRequest, EveryFieldArrives) {
 
 // What Claude Code sends around the conversation.
 TEST(AnthropicRequest, FieldsThatChangeNothingAreIgnored) {
-  const OpenAiRequest parsed = Parse(R"(,"metadata":{"user_id":"u"},"service_tier":"auto",
+  const ApiRequest parsed = Parse(R"(,"metadata":{"user_id":"u"},"service_tier":"auto",
       "speed":"standard","context_management":{"edits":[{"type":"clear_thinking_20251015"}]},
       "cache_control":{"type":"ephemeral"},"diagnostics":{"previous_message_id":null},
       "inference_geo":"us","user_profile_id":"p","workspace_id":"w","fallbacks":[{"model":"m"}],
       "mcp_servers":[],"container":null,"thread":null,"what_no_one_knows":null)")
-                                   .value();
+                                .value();
   std::vector<std::string> ignored = parsed.ignored;
   std::sort(ignored.begin(), ignored.end());
   EXPECT_EQ(ignored,
@@ -139,35 +139,35 @@ TEST(AnthropicRequest, WhatIsWrongIsNamedByItsField) {
     EXPECT_EQ(HttpStatus(parsed.error().code), 400) << more;
     EXPECT_NE(parsed.error().message.find(words), std::string::npos) << parsed.error().message;
   }
-  EXPECT_EQ(ParseOpenAiBody(kMessages, "{" + kHi + "}", Tiny()).error().message,
+  EXPECT_EQ(ParseApiBody(kMessages, "{" + kHi + "}", Tiny()).error().message,
             "max_tokens: this field is missing");
-  EXPECT_EQ(ParseOpenAiBody(kMessages, R"({"max_tokens":1})", Tiny()).error().message,
+  EXPECT_EQ(ParseApiBody(kMessages, R"({"max_tokens":1})", Tiny()).error().message,
             "messages: this field is missing");
 }
 
 // The messages of a chat format's errors are counted otherwise than the client's.
 TEST(AnthropicRequest, ErrorsOfTheChatFormatNameTheClientsMessage) {
-  const auto parsed = ParseOpenAiBody(kMessages, R"({"max_tokens":9,"system":"s","messages":[
+  const auto parsed = ParseApiBody(kMessages, R"({"max_tokens":9,"system":"s","messages":[
       {"role":"user","content":"a"},{"role":"user","content":"b"},
       {"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{}}]},
       {"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"}]}]})",
-                                      Tiny());
+                                   Tiny());
   ASSERT_FALSE(parsed);
   EXPECT_EQ(parsed.error().message.find("body: 'messages.2.content': "), 0U)
       << parsed.error().message;
 }
 
 TEST(AnthropicRequest, AMessageOfTheAssistantIsNotContinued) {
-  const auto parsed = ParseOpenAiBody(kMessages, R"({"max_tokens":9,"messages":[
+  const auto parsed = ParseApiBody(kMessages, R"({"max_tokens":9,"messages":[
       {"role":"user","content":"a"},{"role":"assistant","content":"b"}]})",
-                                      Tiny());
+                                   Tiny());
   ASSERT_FALSE(parsed);
   EXPECT_EQ(parsed.error().code, Code::kUnsupported);
   EXPECT_NE(parsed.error().message.find("messages.1.content"), std::string::npos);
 }
 
 TEST(AnthropicTools, ThePromptShowsThemAsFunctions) {
-  const OpenAiModel model = WithTemplate(kTools);
+  const ApiModel model = WithTemplate(kTools);
   const std::string tools =
       R"(,"tools":[{"name":"f","description":"Does f","strict":true,"type":"custom",
         "cache_control":{"type":"ephemeral"},"input_schema":{"type":"object",
@@ -180,7 +180,7 @@ TEST(AnthropicTools, ThePromptShowsThemAsFunctions) {
             R"({"type": "function", "function": {"name": "g", "parameters": {}}}]Hi)");
   EXPECT_EQ(Prompt(model, R"(,"tools":[])"), "noneHi");
   EXPECT_EQ(Prompt(model, tools + R"(,"tool_choice":{"type":"none"})"), "noneHi");
-  const OpenAiReply reply =
+  const ApiReply reply =
       Parse(tools + R"(,"tool_choice":{"type":"auto","disable_parallel_tool_use":true})", model)
           ->reply;
   EXPECT_EQ(reply.calls, ToolFormat::kKimiK2);
@@ -195,7 +195,7 @@ TEST(AnthropicTools, ThePromptShowsThemAsFunctions) {
 
 TEST(AnthropicRequest, TakesTheFormsOfOpenAisApi) {
   const std::string tools = R"(,"tools":[{"name":"f","input_schema":{}}],"tool_choice":)";
-  const OpenAiModel model = WithTemplate(kTools);
+  const ApiModel model = WithTemplate(kTools);
   for (const char* choice : {R"("auto")", R"({"type":"auto"})"})
     EXPECT_EQ(Parse(tools + choice, model)->reply.calls, ToolFormat::kKimiK2) << choice;
   EXPECT_EQ(Parse(tools + R"("none")", model)->reply.calls, std::nullopt);
@@ -204,7 +204,7 @@ TEST(AnthropicRequest, TakesTheFormsOfOpenAisApi) {
             std::string::npos);
   const auto most = [](const std::string& number) {
     const std::string body = "{" + kHi + R"(,"max_tokens":)" + number + "}";
-    return ParseOpenAiBody(kMessages, body, Tiny())->requests.front().stop.max_tokens;
+    return ParseApiBody(kMessages, body, Tiny())->requests.front().stop.max_tokens;
   };
   EXPECT_EQ(most("4.0"), 4);
   EXPECT_GE(most("-1"), int64_t{1} << 30);
@@ -212,7 +212,7 @@ TEST(AnthropicRequest, TakesTheFormsOfOpenAisApi) {
 }
 
 TEST(AnthropicReasoning, SetsTheSwitchOfModelsThatHaveOne) {
-  const OpenAiModel model = WithTemplate(kSwitch);
+  const ApiModel model = WithTemplate(kSwitch);
   EXPECT_EQ(Prompt(model, ""), "offHi");
   EXPECT_EQ(Prompt(model, R"(,"thinking":{"type":"enabled","budget_tokens":1024})"), "onHi");
   EXPECT_EQ(Prompt(model, R"(,"thinking":{"type":"disabled"})"), "offHi");

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "src/api/messages/members.h"
 #include "src/api/common/json_text.h"
+#include "src/api/messages/members.h"
 
 namespace latte {
 namespace {
@@ -23,7 +23,7 @@ Status CheckType(const Json& tool) {
 
 // The function as prompts show it, in the format of chats. The other members of a tool tell
 // Anthropic's servers how to cache, load and stream it.
-Status AppendTool(const Json& tool, OpenAiTools* out, KnownFunctions* known, std::string* json) {
+Status AppendTool(const Json& tool, ApiTools* out, KnownFunctions* known, std::string* json) {
   LATTE_RETURN_IF_ERROR(CheckType(tool));
   LATTE_RETURN_IF_ERROR(CheckMembers(
       tool, {"type", "name", "description", "input_schema", "cache_control", "strict",
@@ -44,7 +44,7 @@ Status AppendTool(const Json& tool, OpenAiTools* out, KnownFunctions* known, std
 
 }  // namespace
 
-Status ReadAnthropicTools(const Json& value, OpenAiTools* out) {
+Status ReadAnthropicTools(const Json& value, ApiTools* out) {
   LATTE_RETURN_IF_ERROR(CheckToolList(value));
   if (value.size() == 0) return {};
   auto known = std::make_shared<KnownFunctions>();

@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "src/api/common/json_text.h"
+#include "src/api/messages/call_id.h"
+#include "src/api/messages/error.h"
 #include "src/base/json.h"
 #include "src/base/json_out.h"
 #include "src/base/strings.h"
-#include "src/api/messages/call_id.h"
-#include "src/api/messages/error.h"
-#include "src/api/common/json_text.h"
 
 namespace latte {
 namespace {
@@ -24,7 +24,7 @@ void AppendEvent(std::string_view type, std::string_view members, std::string* s
 }
 
 // Tokens of the prompt that were in the cache are no input_tokens.
-JsonOut MessagesUsage(const OpenAiUsage& usage) {
+JsonOut MessagesUsage(const ApiUsage& usage) {
   return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens},
           {"cache_creation_input_tokens", 0},
           {"cache_read_input_tokens", usage.cached_tokens},
@@ -33,20 +33,20 @@ JsonOut MessagesUsage(const OpenAiUsage& usage) {
           {"server_tool_use", nullptr}};
 }
 
-std::string_view StopReason(const OpenAiAnswer& answer) {
+std::string_view StopReason(const ApiAnswer& answer) {
   const std::string_view name = answer.FinishName(0);
   if (name == "length") return "max_tokens";
   if (name == "tool_calls") return "tool_use";
   return answer.choice(0).stop_string.empty() ? "end_turn" : "stop_sequence";
 }
 
-JsonOut StopSequence(const OpenAiAnswer& answer) {
+JsonOut StopSequence(const ApiAnswer& answer) {
   if (StopReason(answer) != "stop_sequence") return nullptr;
   return answer.choice(0).stop_string;
 }
 
 // Members of things that Latte lacks are null: clients with strict types expect them.
-JsonOut MessagesReply(const AnswerWriterParts& parts, const OpenAiAnswer& answer) {
+JsonOut MessagesReply(const AnswerWriterParts& parts, const ApiAnswer& answer) {
   JsonOut usage = MessagesUsage(answer.usage());
   usage.update(
       {{"cache_creation", nullptr}, {"inference_geo", nullptr}, {"service_tier", "standard"}});
@@ -69,7 +69,7 @@ AnthropicWriter::AnthropicWriter(AnswerWriterParts parts) : parts_(std::move(par
 
 void AnthropicWriter::KeepAlive(std::string* sse) { AppendEvent("ping", "", sse); }
 
-void AnthropicWriter::BeginMessage(const OpenAiAnswer& answer, std::string* sse) const {
+void AnthropicWriter::BeginMessage(const ApiAnswer& answer, std::string* sse) const {
   AppendEvent("message_start", R"("message":)" + Dump(MessagesReply(parts_, answer)), sse);
 }
 
@@ -143,7 +143,7 @@ void AnthropicWriter::AddCalls(const std::vector<ToolEvent>& events, size_t firs
 
 void AnthropicWriter::Add(const AnswerEvent& next, std::string* sse) {
   if (!std::exchange(begun_, true)) BeginMessage(next.answer, sse);
-  const OpenAiParts& parts = next.parts;
+  const ApiParts& parts = next.parts;
   AddReasoning(parts.reasoning, sse);
   // Text of the same event comes after the end of the call that is open, and before the next call.
   const size_t others = block_ == Block::kCall ? AddArguments(parts.calls, 0, sse) : 0;
@@ -151,7 +151,7 @@ void AnthropicWriter::Add(const AnswerEvent& next, std::string* sse) {
   AddCalls(parts.calls, others, sse);
 }
 
-void AnthropicWriter::Finish(const OpenAiAnswer& answer, std::string* sse) {
+void AnthropicWriter::Finish(const ApiAnswer& answer, std::string* sse) {
   EndBlock(sse);
   const JsonOut delta = {{"stop_reason", StopReason(answer)},
                          {"stop_sequence", StopSequence(answer)},
@@ -164,12 +164,12 @@ void AnthropicWriter::Finish(const OpenAiAnswer& answer, std::string* sse) {
   AppendEvent("message_stop", "", sse);
 }
 
-void AnthropicWriter::Fail(const Error& error, const OpenAiAnswer& /*answer*/, std::string* sse) {
+void AnthropicWriter::Fail(const Error& error, const ApiAnswer& /*answer*/, std::string* sse) {
   *sse += AnthropicErrorEvent(error, parts_.id);
 }
 
-std::string AnthropicWriter::Body(const OpenAiAnswer& answer) const {
-  const OpenAiMessage message = answer.Message(0);
+std::string AnthropicWriter::Body(const ApiAnswer& answer) const {
+  const ApiMessage message = answer.Message(0);
   JsonOut out = MessagesReply(parts_, answer);
   JsonOut& content = out["content"];
   if (message.reasoning && !message.reasoning->empty())

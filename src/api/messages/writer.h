@@ -23,15 +23,15 @@ class AnthropicWriter final : public AnswerWriter {
   explicit AnthropicWriter(AnswerWriterParts parts);
 
   void Add(const AnswerEvent& next, std::string* sse) override;
-  void Finish(const OpenAiAnswer& answer, std::string* sse) override;
-  void Fail(const Error& error, const OpenAiAnswer& answer, std::string* sse) override;
+  void Finish(const ApiAnswer& answer, std::string* sse) override;
+  void Fail(const Error& error, const ApiAnswer& answer, std::string* sse) override;
   void KeepAlive(std::string* sse) override;
-  std::string Body(const OpenAiAnswer& answer) const override;
+  std::string Body(const ApiAnswer& answer) const override;
 
  private:
   enum class Block : uint8_t { kNone, kThinking, kText, kCall };
 
-  void BeginMessage(const OpenAiAnswer& answer, std::string* sse) const;
+  void BeginMessage(const ApiAnswer& answer, std::string* sse) const;
   void BeginBlock(Block block, std::string_view content, std::string* sse);
   void EndBlock(std::string* sse);
   void AppendDelta(std::string_view type, std::string_view key, std::string_view text,

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "src/base/json_out.h"
 #include "src/api/messages/call_id.h"
 #include "src/api/messages/error.h"
 #include "src/api/running.h"
+#include "src/base/json_out.h"
 #include "tests/support/named_events.h"
 #include "tests/support/transcripts.h"
 
@@ -17,16 +17,15 @@ using testing_support::NamedEvents;
 using testing_support::ReadTranscripts;
 using testing_support::Transcript;
 
-const OpenAiModel& Tiny() {
-  static const OpenAiModel model =
-      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+const ApiModel& Tiny() {
+  static const ApiModel model = ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model;
 }
 
-OpenAiRunning Running(bool stream, std::optional<ToolFormat> calls = {}, bool in_thought = false) {
-  OpenAiRequest request;
+ApiRunning Running(bool stream, std::optional<ToolFormat> calls = {}, bool in_thought = false) {
+  ApiRequest request;
   request.requests.resize(1);
-  request.reply.endpoint = OpenAiEndpoint::kMessages;
+  request.reply.endpoint = ApiEndpoint::kMessages;
   request.reply.model = "m";
   request.reply.stream = stream;
   request.reply.calls = calls;
@@ -90,14 +89,14 @@ JsonOut Message(const std::vector<JsonOut>& events) {
   return message;
 }
 
-std::string Stream(OpenAiRunning running, const std::vector<TokenEvent>& events) {
+std::string Stream(ApiRunning running, const std::vector<TokenEvent>& events) {
   std::string sse;
   for (const TokenEvent& event : events) running.Add(0, event, &sse);
   EXPECT_TRUE(running.done());
   return sse;
 }
 
-JsonOut Whole(OpenAiRunning running, const std::vector<TokenEvent>& events) {
+JsonOut Whole(ApiRunning running, const std::vector<TokenEvent>& events) {
   std::string sse;
   for (const TokenEvent& event : events) running.Add(0, event, &sse);
   EXPECT_EQ(sse, "");
@@ -304,7 +303,7 @@ TEST(AnthropicWriter, ErrorsEndAStream) {
       R"("request_id":"7"})"
       "\n\n";
   std::string sse;
-  OpenAiRunning running = Running(true);
+  ApiRunning running = Running(true);
   running.Fail({Code::kUnavailable, "gone"}, &sse);
   EXPECT_EQ(sse, expected);
   TokenEvent failed = Last(FinishReason::kError);

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "src/base/json_out.h"
 #include "src/api/common/conversation.h"
 #include "src/api/common/history/placeholder.h"
+#include "src/base/json_out.h"
 
 namespace latte {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "latte/status.h"
 
+#include "src/api/responses/tools.h"
 #include "src/base/json.h"
 #include "src/chat/template_format.h"
-#include "src/api/responses/tools.h"
 
 namespace latte {
 

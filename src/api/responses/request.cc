@@ -10,18 +10,18 @@
 
 #include <fmt/format.h>
 
-#include "src/base/fields/json_values.h"
-#include "src/base/json_out.h"
 #include "src/api/common/conversation.h"
 #include "src/api/common/fields.h"
 #include "src/api/responses/input.h"
 #include "src/api/responses/tools.h"
+#include "src/base/fields/json_values.h"
+#include "src/base/json_out.h"
 
 namespace latte {
 namespace {
 
 struct ResponsesFields {
-  OpenAiFields shared;  // with chats
+  ApiFields shared;  // with chats
   std::optional<Json> input;
   std::optional<Json> tools;
   std::optional<std::string> instructions;
@@ -197,14 +197,14 @@ Status ReadResponsesField(const std::string& name, const Json& value, ResponsesF
   if (std::find(kShared.begin(), kShared.end(), name) != kShared.end())
     if (const auto read = ReadChatField(name, value, &f->shared)) return *read;
   return InvalidArgument(fmt::format("{}: {} has no such field; leave it out", value.path(),
-                                     Url(OpenAiEndpoint::kResponses)));
+                                     Url(ApiEndpoint::kResponses)));
 }
 
 // The members of the answer that repeat the request, in the order of the API.
 JsonOut Settings(const Json& body, const ResponsesFields& f, JsonOut tools) {
   const JsonOut& read = f.reply.settings;
   const SamplingParams& sampling = f.shared.request.sampling;
-  const OpenAiReasoning& reasoning = f.shared.reasoning;
+  const ApiReasoning& reasoning = f.shared.reasoning;
   JsonOut out = {{"background", false},
                  {"instructions", f.instructions ? JsonOut(*f.instructions) : JsonOut(nullptr)}};
   out["max_output_tokens"] = f.max_output_tokens ? JsonOut(*f.max_output_tokens) : JsonOut(nullptr);
@@ -241,8 +241,8 @@ Status SetMetadata(const Json& body, JsonOut* settings) {
 
 }  // namespace
 
-Result<OpenAiRequest> ParseResponsesRequest(const Json& body, const OpenAiModel& model,
-                                            const OpenAiRules& rules) {
+Result<ApiRequest> ParseResponsesRequest(const Json& body, const ApiModel& model,
+                                         const ApiRules& rules) {
   if (!body.is_object()) return InvalidArgument(body.path() + ": expected an object");
   ResponsesFields f;
   f.shared.request = DefaultSettings(model);
@@ -267,13 +267,13 @@ Result<OpenAiRequest> ParseResponsesRequest(const Json& body, const OpenAiModel&
   f.reply.settings = Settings(body, f, std::move(f.reply.settings["tools"]));
   LATTE_RETURN_IF_ERROR(SetMetadata(body, &f.reply.settings));
 
-  OpenAiRequest out;
+  ApiRequest out;
   out.ignored = std::move(f.shared.ignored);
   out.notes = std::move(f.notes);
   for (const auto* notes : {&tools.notes(), &std::as_const(input.notes)})
     out.notes.insert(out.notes.end(), notes->begin(), notes->end());
-  OpenAiReply& reply = out.reply;
-  reply.endpoint = OpenAiEndpoint::kResponses;
+  ApiReply& reply = out.reply;
+  reply.endpoint = ApiEndpoint::kResponses;
   reply.model = f.shared.model.empty() ? model.name : f.shared.model;
   reply.fingerprint = model.fingerprint;
   reply.stream = f.shared.stream;

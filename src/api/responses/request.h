@@ -2,14 +2,13 @@
 // conversation.
 #pragma once
 
-#include "src/base/json.h"
 #include "src/api/common/request.h"
+#include "src/base/json.h"
 
 namespace latte {
 
-// Errors: as ParseOpenAiRequest.
-[[nodiscard]] Result<OpenAiRequest> ParseResponsesRequest(const Json& body,
-                                                          const OpenAiModel& model,
-                                                          const OpenAiRules& rules);
+// Errors: as ParseApiRequest.
+[[nodiscard]] Result<ApiRequest> ParseResponsesRequest(const Json& body, const ApiModel& model,
+                                                       const ApiRules& rules);
 
 }  // namespace latte

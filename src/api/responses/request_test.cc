@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "src/base/json_out.h"
 #include "src/api/common/error.h"
+#include "src/api/request.h"
 #include "src/api/responses/reply.h"
 #include "src/api/responses/tools.h"
+#include "src/base/json_out.h"
 #include "tests/support/tiny_tokenizer.h"
 
 namespace latte::responses_request_test {
@@ -16,26 +17,26 @@ namespace {
 constexpr auto kTemplate =
     "{{ messages | tojson }}{{ tools | tojson if tools }}{# <|tool_calls_section_begin|> #}";
 
-OpenAiModel ShowingAll() {
+ApiModel ShowingAll() {
   JsonOut file = SmallTokenizer();
   AddToken(&file, "<|tool_calls_section_begin|>", {{"special", false}});
-  OpenAiModel model = OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+  ApiModel model = ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   model.tokenizer =
       Tokenizer::FromJson(Dump(file), Dump(JsonOut{{"chat_template", kTemplate}})).value();
   model.chat = ChatPromptBuilder::Create(model.tokenizer, ModelConfig());
   return model;
 }
 
-const OpenAiModel& Model() {
-  static const OpenAiModel model = ShowingAll();
+const ApiModel& Model() {
+  static const ApiModel model = ShowingAll();
   return model;
 }
 
-Result<OpenAiRequest> Parse(const std::string& members) {
-  return ParseOpenAiBody(OpenAiEndpoint::kResponses, "{" + members + "}", Model());
+Result<ApiRequest> Parse(const std::string& members) {
+  return ParseApiBody(ApiEndpoint::kResponses, "{" + members + "}", Model());
 }
 
-std::string PromptOf(const Result<OpenAiRequest>& request) {
+std::string PromptOf(const Result<ApiRequest>& request) {
   if (!request) return request.error().message;
   return Model().tokenizer.Decode(request->requests.front().tokens).value();
 }
@@ -43,10 +44,10 @@ std::string PromptOf(const Result<OpenAiRequest>& request) {
 std::string Prompt(const std::string& members) { return PromptOf(Parse(members)); }
 
 std::string ChatPrompt(const std::string& members) {
-  return PromptOf(ParseOpenAiBody(OpenAiEndpoint::kChat, "{" + members + "}", Model()));
+  return PromptOf(ParseApiBody(ApiEndpoint::kChat, "{" + members + "}", Model()));
 }
 
-const JsonOut& Settings(const OpenAiRequest& request) { return request.reply.responses->settings; }
+const JsonOut& Settings(const ApiRequest& request) { return request.reply.responses->settings; }
 
 TEST(ResponsesRequest, ATextIsAUsersMessage) {
   EXPECT_EQ(Prompt(R"("input":"Hi")"),
@@ -282,7 +283,7 @@ TEST(ResponsesRequest, AChoiceMayHaveTheFormOfAnyApi) {
       {R"({"type":"custom","name":"f"})", R"({"type":"custom","name":"f"})"},
   };
   for (const auto& [choice, repeated] : table) {
-    OpenAiTools read;
+    ApiTools read;
     JsonOut shown;
     ASSERT_TRUE(ReadResponsesToolChoice(Json::Parse(choice, "c").value(), &read, &shown)) << choice;
     EXPECT_EQ(Dump(shown), repeated) << choice;

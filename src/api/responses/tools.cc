@@ -135,7 +135,7 @@ Status ResponsesToolReader::AddShown(const Json& tool, const Json* name_space, J
   return {};
 }
 
-void ResponsesToolReader::Finish(OpenAiTools* out, ResponsesReply* reply) {
+void ResponsesToolReader::Finish(ApiTools* out, ResponsesReply* reply) {
   reply->settings["tools"] = std::move(repeated_);
   reply->tools = std::move(names_);
   if (prompt_.empty()) return;
@@ -145,8 +145,8 @@ void ResponsesToolReader::Finish(OpenAiTools* out, ResponsesReply* reply) {
   out->json = Dump(prompt_);
 }
 
-Status ReadResponsesToolChoice(const Json& value, OpenAiTools* out, JsonOut* repeated) {
-  using Choice = OpenAiTools::Choice;
+Status ReadResponsesToolChoice(const Json& value, ApiTools* out, JsonOut* repeated) {
+  using Choice = ApiTools::Choice;
   LATTE_RETURN_IF_ERROR(ReadToolChoice(value, out));
   switch (out->choice) {
     case Choice::kAuto:

@@ -15,9 +15,9 @@
 
 #include "latte/status.h"
 
-#include "src/base/json.h"
-#include "src/api/responses/reply.h"
 #include "src/api/common/tools/tools.h"
+#include "src/api/responses/reply.h"
+#include "src/base/json.h"
 
 namespace latte {
 
@@ -28,7 +28,7 @@ class ResponsesToolReader {
   [[nodiscard]] Status Add(const Json& value);
 
   // Sets what the prompt shows, and the tools that the answer repeats.
-  void Finish(OpenAiTools* out, ResponsesReply* reply);
+  void Finish(ApiTools* out, ResponsesReply* reply);
 
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -39,7 +39,7 @@ class ResponsesToolReader {
   Status AddCustomTool(const Json& tool, const Json* name_space);
   Status AddShown(const Json& tool, const Json* name_space, JsonOut function, bool custom);
 
-  OpenAiTools tools_;
+  ApiTools tools_;
   KnownFunctions known_;
   ResponsesTools names_;
   JsonOut prompt_ = JsonOut::array();    // as in chats
@@ -48,7 +48,6 @@ class ResponsesToolReader {
 };
 
 // As ReadToolChoice. `repeated`: the choice as the API writes it, for the answer.
-[[nodiscard]] Status ReadResponsesToolChoice(const Json& value, OpenAiTools* out,
-                                             JsonOut* repeated);
+[[nodiscard]] Status ReadResponsesToolChoice(const Json& value, ApiTools* out, JsonOut* repeated);
 
 }  // namespace latte

@@ -6,15 +6,15 @@
 
 #include <fmt/format.h>
 
-#include "src/engine/request/prompt_too_long.h"
 #include "src/api/common/error.h"
 #include "src/api/common/json_text.h"
+#include "src/engine/request/prompt_too_long.h"
 
 namespace latte {
 namespace {
 
 // Clients with strict types expect cache_write_tokens, which the service charges for.
-JsonOut ResponsesUsage(const OpenAiUsage& usage) {
+JsonOut ResponsesUsage(const ApiUsage& usage) {
   return {
       {"input_tokens", usage.prompt_tokens},
       {"input_tokens_details", {{"cached_tokens", usage.cached_tokens}, {"cache_write_tokens", 0}}},
@@ -102,7 +102,7 @@ JsonOut ResponsesWriter::ResponseJson(std::string_view status) const {
 }
 
 // Requires: the answer has ended without error, and no item is open.
-JsonOut ResponsesWriter::EndJson(const OpenAiAnswer& answer) const {
+JsonOut ResponsesWriter::EndJson(const ApiAnswer& answer) const {
   const FinishReason finish = *answer.choice(0).finish;
   JsonOut out = ResponseJson(finish == FinishReason::kStop     ? "completed"
                              : finish == FinishReason::kLength ? "incomplete"
@@ -242,7 +242,7 @@ void ResponsesWriter::AddCall(const ToolEvent& event, std::string* sse) {
 }
 
 // The arguments of the open call come first: content of the same event follows them.
-void ResponsesWriter::AddParts(const OpenAiParts& parts, std::string* sse) {
+void ResponsesWriter::AddParts(const ApiParts& parts, std::string* sse) {
   AddReasoning(parts.reasoning, sse);
   size_t i = 0;
   for (; i < parts.calls.size() && parts.calls[i].kind == ToolEvent::Kind::kArguments; ++i)
@@ -258,8 +258,8 @@ void ResponsesWriter::Add(const AnswerEvent& next, std::string* sse) {
 
 // Ends the last item, which is the one that a limit has cut. An answer that says nothing is an
 // empty message.
-void ResponsesWriter::CloseLast(const OpenAiAnswer& answer, std::string* sse) {
-  const OpenAiChoice& choice = answer.choice(0);
+void ResponsesWriter::CloseLast(const ApiAnswer& answer, std::string* sse) {
+  const ApiChoice& choice = answer.choice(0);
   const bool whole = choice.finish == FinishReason::kStop;
   const bool calls = open_ && open_->kind == Kind::kCall;
   const bool thought = open_ && open_->kind == Kind::kReasoning;
@@ -270,14 +270,14 @@ void ResponsesWriter::CloseLast(const OpenAiAnswer& answer, std::string* sse) {
   Close(calls && open_ ? open_->call < choice.ended_calls : whole, sse);
 }
 
-void ResponsesWriter::Finish(const OpenAiAnswer& answer, std::string* sse) {
+void ResponsesWriter::Finish(const ApiAnswer& answer, std::string* sse) {
   CloseLast(answer, sse);
   const JsonOut response = EndJson(answer);
   Event(response["status"] == "completed" ? "response.completed" : "response.incomplete",
         R"("response":)" + Dump(response), sse);
 }
 
-void ResponsesWriter::Fail(const Error& error, const OpenAiAnswer& answer, std::string* sse) {
+void ResponsesWriter::Fail(const Error& error, const ApiAnswer& answer, std::string* sse) {
   Begin(sse);
   Close(false, sse);
   JsonOut response = ResponseJson("failed");
@@ -286,11 +286,11 @@ void ResponsesWriter::Fail(const Error& error, const OpenAiAnswer& answer, std::
   Event("response.failed", R"("response":)" + Dump(response), sse);
 }
 
-std::string ResponsesWriter::Body(const OpenAiAnswer& answer) const {
-  OpenAiMessage message = answer.Message(0);
-  OpenAiParts all{message.reasoning.value_or(""), std::move(message.content), {}};
+std::string ResponsesWriter::Body(const ApiAnswer& answer) const {
+  ApiMessage message = answer.Message(0);
+  ApiParts all{message.reasoning.value_or(""), std::move(message.content), {}};
   for (size_t i = 0; i < message.calls.size(); ++i) {
-    OpenAiCall& call = message.calls[i];
+    ApiCall& call = message.calls[i];
     all.calls.push_back({ToolEvent::Kind::kCallBegin, i, call.name, call.id});
     all.calls.push_back({ToolEvent::Kind::kArguments, i, std::move(call.arguments)});
   }

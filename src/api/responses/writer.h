@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "src/base/json_out.h"
 #include "src/api/common/answer_writer.h"
 #include "src/api/responses/reply.h"
+#include "src/base/json_out.h"
 
 namespace latte {
 
@@ -21,12 +21,12 @@ class ResponsesWriter final : public AnswerWriter {
 
   void Add(const AnswerEvent& next, std::string* sse) override;
   // response.completed, or response.incomplete.
-  void Finish(const OpenAiAnswer& answer, std::string* sse) override;
+  void Finish(const ApiAnswer& answer, std::string* sse) override;
   // response.failed.
-  void Fail(const Error& error, const OpenAiAnswer& answer, std::string* sse) override;
+  void Fail(const Error& error, const ApiAnswer& answer, std::string* sse) override;
   // response.in_progress again: Codex ends a stream that has no event for long, and a comment is none.
   void KeepAlive(std::string* sse) override;
-  std::string Body(const OpenAiAnswer& answer) const override;
+  std::string Body(const ApiAnswer& answer) const override;
 
  private:
   enum class Kind : uint8_t { kReasoning, kMessage, kCall };
@@ -41,7 +41,7 @@ class ResponsesWriter final : public AnswerWriter {
   };
 
   // Each appends the events that it makes.
-  void AddParts(const OpenAiParts& parts, std::string* sse);
+  void AddParts(const ApiParts& parts, std::string* sse);
   void Begin(std::string* sse);
   void SayInProgress(std::string* sse);
   void AddReasoning(std::string_view text, std::string* sse);
@@ -50,11 +50,11 @@ class ResponsesWriter final : public AnswerWriter {
   void Open(Item item, std::string* sse);
   void AppendText(std::string_view text, std::string* sse);
   void Close(bool complete, std::string* sse);
-  void CloseLast(const OpenAiAnswer& answer, std::string* sse);
+  void CloseLast(const ApiAnswer& answer, std::string* sse);
 
   JsonOut ItemJson(const Item& item, std::string_view status) const;
   JsonOut ResponseJson(std::string_view status) const;
-  JsonOut EndJson(const OpenAiAnswer& answer) const;
+  JsonOut EndJson(const ApiAnswer& answer) const;
   // An event. `members`: JSON text of its members but type and sequence_number.
   void Event(std::string_view type, std::string_view members, std::string* sse);
   // The same with the place of the open item; `content`: and of its one part.

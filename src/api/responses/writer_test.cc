@@ -16,17 +16,16 @@ using testing_support::ReadTranscripts;
 using testing_support::Transcript;
 using testing_support::TranscriptAnswer;
 
-const OpenAiModel& Tiny() {
-  static const OpenAiModel model =
-      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+const ApiModel& Tiny() {
+  static const ApiModel model = ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model;
 }
 
-OpenAiRunning Running(bool stream, OpenAiReply reply = {}, ResponsesReply responses = {}) {
-  OpenAiRequest request;
+ApiRunning Running(bool stream, ApiReply reply = {}, ResponsesReply responses = {}) {
+  ApiRequest request;
   request.requests.resize(1);
   responses.settings["temperature"] = 0.5;
-  reply.endpoint = OpenAiEndpoint::kResponses;
+  reply.endpoint = ApiEndpoint::kResponses;
   reply.stream = stream;
   reply.model = "m";
   reply.responses = std::make_shared<const ResponsesReply>(std::move(responses));
@@ -65,7 +64,7 @@ std::vector<std::string> Types(const std::vector<JsonOut>& events) {
 using Names = std::vector<std::string>;
 
 TEST(ResponsesWriter, ABodyHasItemsAndUsage) {
-  OpenAiRunning running = Running(false, {.in_thought = true});
+  ApiRunning running = Running(false, {.in_thought = true});
   running.Add(0, Event("so</think>yes", FinishReason::kStop), nullptr);
   EXPECT_EQ(
       running.Body(),
@@ -80,7 +79,7 @@ TEST(ResponsesWriter, ABodyHasItemsAndUsage) {
 }
 
 TEST(ResponsesWriter, AStreamHasTheOrderOfTheApi) {
-  OpenAiRunning running = Running(true, {.in_thought = true});
+  ApiRunning running = Running(true, {.in_thought = true});
   std::string sse;
   for (const char* text : {"s", "o", "</think>", "y", "es"}) running.Add(0, Event(text), &sse);
   running.Add(0, Event("", FinishReason::kStop), &sse);
@@ -93,7 +92,7 @@ TEST(ResponsesWriter, AStreamHasTheOrderOfTheApi) {
              "content_part.done", "output_item.done", "completed"}));
   EXPECT_EQ(events[0]["response"]["status"], "in_progress");
   EXPECT_TRUE(events[0]["response"]["usage"].is_null());
-  OpenAiRunning whole = Running(false, {.in_thought = true});
+  ApiRunning whole = Running(false, {.in_thought = true});
   TokenEvent all = Event("so</think>yes", FinishReason::kStop);
   whole.Add(0, all, nullptr);
   JsonOut body = JsonOut::parse(whole.Body());
@@ -105,7 +104,7 @@ TEST(ResponsesWriter, AStreamHasTheOrderOfTheApi) {
 
 // Clients count time since the last event, for which comments are nothing.
 TEST(ResponsesWriter, AStreamThatWaitsHasEvents) {
-  OpenAiRunning running = Running(true);
+  ApiRunning running = Running(true);
   std::string sse;
   for (int i = 0; i < 3; ++i) running.KeepAlive(&sse);
   std::vector<JsonOut> events = Events(sse);
@@ -129,7 +128,7 @@ TEST(ResponsesWriter, AStreamThatWaitsHasEvents) {
 }
 
 TEST(ResponsesWriter, AStreamThatWaitedAndFailedBeginsOnce) {
-  OpenAiRunning running = Running(true);
+  ApiRunning running = Running(true);
   std::string sse;
   running.KeepAlive(&sse);
   running.Fail({Code::kUnavailable, "gone"}, &sse);
@@ -138,7 +137,7 @@ TEST(ResponsesWriter, AStreamThatWaitedAndFailedBeginsOnce) {
 
 TEST(ResponsesWriter, ALimitMakesTheAnswerAndItsLastItemIncomplete) {
   for (const bool stream : {false, true}) {
-    OpenAiRunning running = Running(stream);
+    ApiRunning running = Running(stream);
     std::string sse;
     running.Add(0, Event("on", FinishReason::kLength), &sse);
     if (stream) {
@@ -153,7 +152,7 @@ TEST(ResponsesWriter, ALimitMakesTheAnswerAndItsLastItemIncomplete) {
 
 TEST(ResponsesWriter, AnAnswerWithoutTextIsAnEmptyMessage) {
   for (const bool stream : {false, true}) {
-    OpenAiRunning running = Running(stream);
+    ApiRunning running = Running(stream);
     std::string sse;
     running.Add(0, Event("", FinishReason::kStop), &sse);
     const JsonOut body = stream ? Events(sse).back()["response"] : JsonOut::parse(running.Body());
@@ -164,7 +163,7 @@ TEST(ResponsesWriter, AnAnswerWithoutTextIsAnEmptyMessage) {
 
 TEST(ResponsesWriter, AnErrorEndsTheStreamAtAnyTime) {
   for (const bool begun : {false, true}) {
-    OpenAiRunning running = Running(true);
+    ApiRunning running = Running(true);
     std::string sse;
     if (begun) running.Add(0, Event("on"), &sse);
     running.Fail({Code::kUnavailable, "gone"}, &sse);
@@ -181,7 +180,7 @@ TEST(ResponsesWriter, AnErrorEndsTheStreamAtAnyTime) {
 TEST(ResponsesWriter, ReasoningIsGivenBackIfAsked) {
   ResponsesReply responses;
   responses.gives_reasoning_back = true;
-  OpenAiRunning running = Running(false, {.in_thought = true}, responses);
+  ApiRunning running = Running(false, {.in_thought = true}, responses);
   running.Add(0, Event("so</think>yes", FinishReason::kStop), nullptr);
   EXPECT_EQ(JsonOut::parse(running.Body())["output"][0]["encrypted_content"], "latte-plain:so");
 }
@@ -235,10 +234,10 @@ TEST(ResponsesWriter, CallsOfEveryFormatAreItems) {
   for (const ToolFormat format : kToolFormats)
     for (const Transcript& one : ReadTranscripts(format))
       for (const bool stream : {false, true}) {
-        OpenAiReply reply{.in_thought = one.in_thought};
+        ApiReply reply{.in_thought = one.in_thought};
         reply.calls = one.format;
         reply.functions = one.functions;
-        OpenAiRunning running = Running(stream, reply);
+        ApiRunning running = Running(stream, reply);
         std::string sse;
         for (size_t at = 0; at < one.text.size();) {
           size_t end = at + 1;
@@ -261,9 +260,9 @@ TEST(ResponsesWriter, CallsOfEveryFormatAreItems) {
 // The model, or a stop token, ends the answer inside a text: the call must not look whole.
 TEST(ResponsesWriter, ACallThatTheEndCutsIsIncomplete) {
   for (const bool stream : {false, true}) {
-    OpenAiReply reply;
+    ApiReply reply;
     reply.calls = ToolFormat::kKimiK2;
-    OpenAiRunning running = Running(stream, reply);
+    ApiRunning running = Running(stream, reply);
     std::string sse;
     running.Add(0,
                 Event("<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0"
@@ -280,9 +279,9 @@ TEST(ResponsesWriter, ACallThatTheEndCutsIsIncomplete) {
 TEST(ResponsesWriter, ACustomToolGetsATextThatIsNoJson) {
   ResponsesReply responses;
   responses.tools["patch"] = {"patch", "", true};
-  OpenAiReply reply;
+  ApiReply reply;
   reply.calls = ToolFormat::kKimiK2;
-  OpenAiRunning running = Running(false, reply, responses);
+  ApiRunning running = Running(false, reply, responses);
   std::string sse;
   running.Add(0,
               Event("<|tool_calls_section_begin|><|tool_call_begin|>functions.patch:0"
@@ -296,14 +295,14 @@ TEST(ResponsesWriter, CallsHaveTheToolsOfTheClient) {
   ResponsesReply responses;
   responses.tools["patch"] = {"patch", "", true};
   responses.tools["ns__f"] = {"f", "ns", false};
-  OpenAiReply reply;
+  ApiReply reply;
   reply.calls = ToolFormat::kKimiK2;
   const std::string text =
       "<|tool_calls_section_begin|><|tool_call_begin|>functions.patch:0<|tool_call_argument_begin|>"
       R"({"input": "a\nb"})"
       "<|tool_call_end|><|tool_call_begin|>functions.ns__f:1<|tool_call_argument_begin|>{}"
       "<|tool_call_end|><|tool_calls_section_end|>";
-  OpenAiRunning running = Running(true, reply, responses);
+  ApiRunning running = Running(true, reply, responses);
   std::string sse;
   running.Add(0, Event(text, FinishReason::kStop), &sse);
   const std::vector<JsonOut> events = Events(sse);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/api/request.h"
 #include "src/base/check.h"
 #include "src/base/json_out.h"
 #include "src/base/timer.h"
@@ -73,7 +74,7 @@ Batch::Batch(std::shared_ptr<const MappedFile> file, std::vector<Line> lines, Ba
   progress_.resumed = progress_.lines - static_cast<int64_t>(lines_.size());
 }
 
-Status Batch::Run(Engine* engine, const OpenAiModel& model, const BatchHooks& hooks) {
+Status Batch::Run(Engine* engine, const ApiModel& model, const BatchHooks& hooks) {
   Status noted;
   engine->SetEventSink([&](std::span<const TokenEvent> events) {
     if (noted) noted = Note(engine, events);
@@ -99,7 +100,7 @@ Status Batch::Run(Engine* engine, const OpenAiModel& model, const BatchHooks& ho
   return status ? output_.Close() : status;
 }
 
-Status Batch::SubmitMore(Engine* engine, const OpenAiModel& model) {
+Status Batch::SubmitMore(Engine* engine, const ApiModel& model) {
   // A full queue takes long to read, and Ctrl-C is checked once per step, so the first step must
   // come soon.
   constexpr int kMostAtOnce = 64;
@@ -110,28 +111,27 @@ Status Batch::SubmitMore(Engine* engine, const OpenAiModel& model) {
   return {};
 }
 
-Result<OpenAiRequest> Batch::Parse(const BatchLine& line, const OpenAiModel& model) const {
-  LATTE_ASSIGN_OR_RETURN(OpenAiRequest out,
-                         ParseOpenAiRequest(line.endpoint, line.body, model, rules_));
+Result<ApiRequest> Batch::Parse(const BatchLine& line, const ApiModel& model) const {
+  LATTE_ASSIGN_OR_RETURN(ApiRequest out, ParseApiRequest(line.endpoint, line.body, model, rules_));
   if (out.reply.stream)
     return InvalidArgument("stream: expected false, because a batch cannot stream");
   return out;
 }
 
-Status Batch::Begin(const OpenAiModel& model) {
+Status Batch::Begin(const ApiModel& model) {
   const Line& line = lines_[next_++];
   const Result<BatchLine> parsed = ParseBatchLine(line.text, Where(file_->path(), line.id.number));
   if (!parsed) return Write(BatchFailure(line.id, parsed.error()), true);
-  Result<OpenAiRequest> request = Parse(*parsed, model);
+  Result<ApiRequest> request = Parse(*parsed, model);
   if (!request) return Write(BatchFailure(line.id, request.error(), parsed->endpoint), true);
   std::vector<std::string> notes = request->notes;
-  OpenAiRunning running(std::move(*request), &model, std::to_string(line.id.number), UnixSeconds());
+  ApiRunning running(std::move(*request), &model, std::to_string(line.id.number), UnixSeconds());
   submitting_ =
       std::make_shared<Running>(Running{line.id, std::move(running), std::move(notes), {}, {}});
   return {};
 }
 
-Result<bool> Batch::SubmitNext(Engine* engine, const OpenAiModel& model) {
+Result<bool> Batch::SubmitNext(Engine* engine, const ApiModel& model) {
   if (!submitting_) {
     if (next_ == lines_.size()) return false;
     LATTE_RETURN_IF_ERROR(Begin(model));
@@ -178,7 +178,7 @@ Status Batch::Note(Engine* engine, std::span<const TokenEvent> events) {
     const auto found = running_.find(event.user_data);
     if (found == running_.end()) continue;  // of a line that has failed
     const auto [line, index] = found->second;
-    OpenAiRunning& request = line->request;
+    ApiRunning& request = line->request;
     request.Add(index, event, nullptr);
     if (!request.done()) continue;
     if (submitting_ == line) submitting_.reset();
@@ -187,7 +187,7 @@ Status Batch::Note(Engine* engine, std::span<const TokenEvent> events) {
     std::erase_if(running_, [&](const auto& entry) { return entry.second.line == line; });
     for (const std::string& note : line->notes) ++progress_.notes[note];
     const bool failed = request.error().has_value();
-    const OpenAiEndpoint endpoint = request.reply().endpoint;
+    const ApiEndpoint endpoint = request.reply().endpoint;
     LATTE_RETURN_IF_ERROR(Write(failed ? BatchFailure(line->line, *request.error(), endpoint)
                                        : BatchResult(line->line, request.Body()),
                                 failed));

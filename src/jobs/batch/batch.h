@@ -18,10 +18,10 @@
 
 #include "latte/engine.h"
 
+#include "src/api/running.h"
 #include "src/base/file.h"
 #include "src/jobs/batch/batch_line.h"
 #include "src/jobs/batch/batch_output.h"
-#include "src/api/running.h"
 
 namespace latte {
 
@@ -36,7 +36,7 @@ struct BatchProgress {
   int64_t resumed = 0;  // requests that an earlier run finished
   int64_t done = 0;     // requests that this run finished
   int64_t failed = 0;   // of them, requests that failed
-  // Requested settings without effect, and the number of requests with each (OpenAiRequest::notes).
+  // Requested settings without effect, and the number of requests with each (ApiRequest::notes).
   std::map<std::string, int64_t> notes;
 };
 
@@ -57,10 +57,10 @@ class Batch {
   // invalid or fails gives a result with the error.
   // Errors: kCancelled if interrupted; of Engine::Step; kUnavailable if results cannot be written.
   // Written results are kept.
-  [[nodiscard]] Status Run(Engine* engine, const OpenAiModel& model, const BatchHooks& hooks);
+  [[nodiscard]] Status Run(Engine* engine, const ApiModel& model, const BatchHooks& hooks);
 
   // The rules for the requests that Run reads.
-  void SetRules(const OpenAiRules& rules) { rules_ = rules; }
+  void SetRules(const ApiRules& rules) { rules_ = rules; }
 
   const BatchProgress& progress() const { return progress_; }
   bool finished() const { return progress_.resumed + progress_.done == progress_.lines; }
@@ -72,7 +72,7 @@ class Batch {
   };
   struct Running {
     BatchLineId line;
-    OpenAiRunning request;
+    ApiRunning request;
     std::vector<std::string> notes;
     std::vector<RequestId> submitted;  // one for each prompt
     std::optional<Request> refused;    // a prompt that waits for a place in the queue
@@ -84,13 +84,13 @@ class Batch {
   };
   Batch(std::shared_ptr<const MappedFile> file, std::vector<Line> lines, BatchOutput output);
   static Result<std::vector<Line>> ReadLines(const MappedFile& file);
-  Status SubmitMore(Engine* engine, const OpenAiModel& model);
+  Status SubmitMore(Engine* engine, const ApiModel& model);
   // Submits one prompt. Returns false if none is left, or if the queue is full.
-  Result<bool> SubmitNext(Engine* engine, const OpenAiModel& model);
+  Result<bool> SubmitNext(Engine* engine, const ApiModel& model);
   // Reads the next line; a bad one gets its result. Requires: there is one.
-  Status Begin(const OpenAiModel& model);
+  Status Begin(const ApiModel& model);
   Status FailSubmitting(Engine* engine, const Error& error);
-  Result<OpenAiRequest> Parse(const BatchLine& line, const OpenAiModel& model) const;
+  Result<ApiRequest> Parse(const BatchLine& line, const ApiModel& model) const;
   Status Note(Engine* engine, std::span<const TokenEvent> events);
   Status Write(std::string_view result, bool failed);
 
@@ -102,7 +102,7 @@ class Batch {
   BatchOutput output_;
   std::unordered_map<uint64_t, Prompt> running_;  // by Request::user_data
   BatchProgress progress_;
-  OpenAiRules rules_;
+  ApiRules rules_;
 };
 
 }  // namespace latte

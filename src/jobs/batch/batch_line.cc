@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "src/base/json_out.h"
-#include "src/api/common/error.h"
-#include "src/api/common/json_text.h"
 #include "src/api/common/answer.h"
+#include "src/api/common/json_text.h"
+#include "src/api/error_body.h"
+#include "src/base/json_out.h"
 
 namespace latte {
 namespace {
@@ -38,11 +38,11 @@ Result<BatchLine> Parse(std::string_view text, const std::string& where) {
   if (method != "POST")
     return InvalidArgument(fmt::format("{}: method: expected POST, found '{}'", where, method));
   LATTE_ASSIGN_OR_RETURN(const std::string url, line.GetString("url"));
-  const std::optional<OpenAiEndpoint> endpoint = FindEndpoint(url);
+  const std::optional<ApiEndpoint> endpoint = FindEndpoint(url);
   if (!endpoint)
-    return InvalidArgument(
-        fmt::format("{}: url: expected {}, {} or {}, found '{}'", where, Url(OpenAiEndpoint::kChat),
-                    Url(OpenAiEndpoint::kCompletions), Url(OpenAiEndpoint::kResponses), url));
+    return InvalidArgument(fmt::format("{}: url: expected {}, {} or {}, found '{}'", where,
+                                       Url(ApiEndpoint::kChat), Url(ApiEndpoint::kCompletions),
+                                       Url(ApiEndpoint::kResponses), url));
   LATTE_ASSIGN_OR_RETURN(const Json body, line.Get("body"));
   return BatchLine{std::move(custom_id), *endpoint, body};
 }
@@ -76,9 +76,9 @@ std::string BatchResult(const BatchLineId& line, std::string_view body) {
   return BatchLineText(line, HttpStatus(Code::kOk), body, nullptr);
 }
 
-std::string BatchFailure(const BatchLineId& line, const Error& error, OpenAiEndpoint endpoint) {
+std::string BatchFailure(const BatchLineId& line, const Error& error, ApiEndpoint endpoint) {
   const ErrorForm form =
-      endpoint == OpenAiEndpoint::kMessages ? ErrorForm::kAnthropic : ErrorForm::kOpenAi;
+      endpoint == ApiEndpoint::kMessages ? ErrorForm::kAnthropic : ErrorForm::kOpenAi;
   return BatchLineText(line, HttpStatus(error.code),
                        Dump(ErrorBody(form, error, fmt::format("req_{}", line.number))),
                        {{"code", CodeName(error.code)}, {"message", error.message}});

@@ -6,15 +6,15 @@
 #include <string>
 #include <string_view>
 
-#include "src/base/json.h"
 #include "src/api/common/request.h"
+#include "src/base/json.h"
 
 namespace latte {
 
 // {"custom_id": …, "method": "POST", "url": …, "body": {…}}
 struct BatchLine {
   std::string custom_id;
-  OpenAiEndpoint endpoint = OpenAiEndpoint::kChat;
+  ApiEndpoint endpoint = ApiEndpoint::kChat;
   Json body;
 };
 
@@ -38,7 +38,7 @@ std::string BatchResult(const BatchLineId& line, std::string_view body);
 // The result of a failed request: the body contains the error as a server would send it, and
 // "error" is {"code", "message"}. `endpoint`: whose form the body has.
 std::string BatchFailure(const BatchLineId& line, const Error& error,
-                         OpenAiEndpoint endpoint = OpenAiEndpoint::kChat);
+                         ApiEndpoint endpoint = ApiEndpoint::kChat);
 
 // The content of a line in an output file.
 struct BatchOutcome {

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/api/error_body.h"
 #include "src/serve/front/routes.h"
 #include "tests/support/scratch_dir.h"
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/api/error_body.h"
 #include "src/api/messages/request.h"
 #include "src/serve/page/page.h"
 
@@ -146,7 +147,7 @@ HttpResponse Front::Readiness() const {
 
 void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest request,
                      const std::shared_ptr<Reply>& reply) {
-  const OpenAiModel& model = *parts_.model;
+  const ApiModel& model = *parts_.model;
   const int64_t most = parts_.max_answer_bytes;
   switch (match.route) {
     case Route::kPage:
@@ -181,13 +182,13 @@ void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest
       return Work(reply, std::move(request),
                   [&model](auto body) { return ApplyTemplateBody(body, model); });
     case Route::kCompletions:
-      return Generate(OpenAiEndpoint::kCompletions, id, std::move(request), reply);
+      return Generate(ApiEndpoint::kCompletions, id, std::move(request), reply);
     case Route::kChat:
-      return Generate(OpenAiEndpoint::kChat, id, std::move(request), reply);
+      return Generate(ApiEndpoint::kChat, id, std::move(request), reply);
     case Route::kResponses:
-      return Generate(OpenAiEndpoint::kResponses, id, std::move(request), reply);
+      return Generate(ApiEndpoint::kResponses, id, std::move(request), reply);
     case Route::kMessages:
-      return Generate(OpenAiEndpoint::kMessages, id, std::move(request), reply);
+      return Generate(ApiEndpoint::kMessages, id, std::move(request), reply);
     case Route::kCountTokens:
       return Work(reply, std::move(request), [served = served_, &model](auto body) {
         return CountTokensBody(body, served->names, model);
@@ -195,7 +196,7 @@ void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest
   }
 }
 
-void Front::Generate(OpenAiEndpoint endpoint, const std::string& id, HttpRequest request,
+void Front::Generate(ApiEndpoint endpoint, const std::string& id, HttpRequest request,
                      const std::shared_ptr<Reply>& reply) {
   parts_.generations->Start({.endpoint = endpoint,
                              .id = id,

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "src/http/server.h"
 #include "src/api/common/request.h"
+#include "src/http/server.h"
 #include "src/serve/front/access.h"
 #include "src/serve/front/reply.h"
 #include "src/serve/front/routes.h"
@@ -45,7 +45,7 @@ struct FrontParts {
   Workers* workers = nullptr;  // for requests that generate nothing
   Generations* generations = nullptr;
   const Access* access = nullptr;
-  const OpenAiModel* model = nullptr;
+  const ApiModel* model = nullptr;
   int64_t max_tokenize_bytes = 0;  // ServeOptions
   int64_t max_answer_bytes = 0;
   FrontHooks hooks;
@@ -78,7 +78,7 @@ class Front final : public HttpHandler {
                                    std::shared_ptr<HttpExchange> exchange) const;
   void Dispatch(const RouteMatch& match, const std::string& id, HttpRequest request,
                 const std::shared_ptr<Reply>& reply);
-  void Generate(OpenAiEndpoint endpoint, const std::string& id, HttpRequest request,
+  void Generate(ApiEndpoint endpoint, const std::string& id, HttpRequest request,
                 const std::shared_ptr<Reply>& reply);
   HttpResponse Readiness() const;
   std::string WhyNotReady() const;

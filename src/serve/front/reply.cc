@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "src/api/error_body.h"
 #include "src/base/json_out.h"
 
 namespace latte {

@@ -10,8 +10,8 @@
 
 #include "latte/status.h"
 
+#include "src/api/error_body.h"
 #include "src/http/server.h"
-#include "src/api/common/error.h"
 
 namespace latte {
 

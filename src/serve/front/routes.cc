@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/api/error_body.h"
 #include "src/base/fields/suggest.h"
 #include "src/base/strings.h"
 #include "src/serve/page/page.h"

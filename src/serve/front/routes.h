@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "src/api/error_body.h"
 #include "src/http/message.h"
-#include "src/api/common/error.h"
 
 namespace latte {
 

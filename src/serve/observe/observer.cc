@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/api/common/neutral_fields.h"
+#include "src/api/request.h"
 
 namespace latte {
 namespace {
@@ -20,7 +21,7 @@ Observer::Observer(const ServeOptions& options, Log log, const std::string& mode
       log_(std::move(log)),
       metrics_({.model_name = model_name,
                 .version = std::string(version),
-                .ignored_names = NeutralFieldNames()}) {}
+                .ignored_names = IgnoredFieldNames()}) {}
 
 Result<std::unique_ptr<Observer>> Observer::Create(const ServeOptions& options,
                                                    const std::string& model_name,
@@ -30,7 +31,7 @@ Result<std::unique_ptr<Observer>> Observer::Create(const ServeOptions& options,
   return std::unique_ptr<Observer>(new Observer(options, std::move(log), model_name, version));
 }
 
-std::shared_ptr<void> Observer::Began(const std::string& id, OpenAiEndpoint endpoint,
+std::shared_ptr<void> Observer::Began(const std::string& id, ApiEndpoint endpoint,
                                       const std::string& client) {
   // Made first: if memory runs out below, nothing stays listed.
   std::shared_ptr<void> listed(nullptr, [this, id](void*) {
@@ -45,7 +46,7 @@ std::shared_ptr<void> Observer::Began(const std::string& id, OpenAiEndpoint endp
   return listed;
 }
 
-void Observer::Parsed(const std::string& id, const OpenAiRequest& request) {
+void Observer::Parsed(const std::string& id, const ApiRequest& request) {
   const Request& first = request.requests.front();
   views_.Parsed(id, {.model = request.reply.model,
                      .prompts = static_cast<int64_t>(request.requests.size()),
@@ -117,7 +118,7 @@ void Observer::FinishAll(Generation& g, const std::optional<Error>& error) {
   if (error && g.choices.empty()) metrics_.Refused(HttpStatus(error->code));
 }
 
-void Observer::Ended(const std::string& id, const OpenAiUsage& usage,
+void Observer::Ended(const std::string& id, const ApiUsage& usage,
                      const std::optional<Error>& error) {
   auto taken = generations_.extract(id);
   if (taken.empty()) return;

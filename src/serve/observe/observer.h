@@ -13,8 +13,8 @@
 
 #include "latte/engine.h"
 
-#include "src/http/server.h"
 #include "src/api/common/request.h"
+#include "src/http/server.h"
 #include "src/serve/front/front.h"
 #include "src/serve/generations.h"
 #include "src/serve/observe/log.h"
@@ -33,12 +33,12 @@ class Observer final : public GenerationObserver {
                                                                 const std::string& model_name,
                                                                 std::string_view version);
 
-  [[nodiscard]] std::shared_ptr<void> Began(const std::string& id, OpenAiEndpoint endpoint,
+  [[nodiscard]] std::shared_ptr<void> Began(const std::string& id, ApiEndpoint endpoint,
                                             const std::string& client) override;
-  void Parsed(const std::string& id, const OpenAiRequest& request) override;
+  void Parsed(const std::string& id, const ApiRequest& request) override;
   void Refused(const std::string& id, const Error& error) override;
   void Event(const std::string& id, const TokenEvent& event) override;
-  void Ended(const std::string& id, const OpenAiUsage& usage,
+  void Ended(const std::string& id, const ApiUsage& usage,
              const std::optional<Error>& error) override;
 
   // A request was refused before it had an id; `head` is null if it is not even proper HTTP.

@@ -38,8 +38,8 @@ class ObserverTest : public testing::Test {
   }
 
   void Begin(const std::string& id, int prompts = 1, int n = 1) {
-    listed_.push_back(observer_->Began(id, OpenAiEndpoint::kCompletions, "127.0.0.1:9"));
-    OpenAiRequest parsed;
+    listed_.push_back(observer_->Began(id, ApiEndpoint::kCompletions, "127.0.0.1:9"));
+    ApiRequest parsed;
     parsed.requests.resize(static_cast<size_t>(prompts));
     parsed.requests.front().stop.max_tokens = 50;
     parsed.reply.model = "tiny";
@@ -113,7 +113,7 @@ TEST_F(ObserverTest, AClientThatLeavesAbortsItsAnswers) {
 TEST_F(ObserverTest, ErrorsBeforeAnyEventAreRefusals) {
   Begin("full");
   observer_->Ended("full", {}, Error{Code::kExhausted, "the queue is full"});
-  const auto bad = observer_->Began("bad", OpenAiEndpoint::kChat, "");
+  const auto bad = observer_->Began("bad", ApiEndpoint::kChat, "");
   observer_->Refused("bad", Error{Code::kInvalidArgument, "bad"});
   Begin("late");
   Token("late", 1, 0, 1);

@@ -101,9 +101,8 @@ class TalkingEngine : public Engine {
   std::vector<int64_t> generated_;
 };
 
-inline const OpenAiModel& Tiny() {
-  static const OpenAiModel model =
-      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+inline const ApiModel& Tiny() {
+  static const ApiModel model = ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model;
 }
 
@@ -134,7 +133,7 @@ class ServerProcess {
  public:
   // end_loading: ServeParts::end_loading, of a server that starts its engine again; empty: it does not.
   ServerProcess(const ServeOptions& options, const EngineLoader& load,
-                const std::function<void()>& end_loading = {}, const OpenAiModel& model = Tiny()) {
+                const std::function<void()>& end_loading = {}, const ApiModel& model = Tiny()) {
     int ends[2];
     LATTE_CHECK(::pipe(ends) == 0, "no pipe");
     child_ = ::fork();
@@ -195,7 +194,7 @@ class ServerProcess {
  private:
   static void Send(RawClient& client, const std::string& bytes) { client.Send(bytes); }
   [[noreturn]] static void Run(ServeOptions options, const EngineLoader& load,
-                               const std::function<void()>& end_loading, const OpenAiModel& model,
+                               const std::function<void()>& end_loading, const ApiModel& model,
                                int said) {
     options.port = 0;
     const ServeParts parts{.options = options,

@@ -87,7 +87,7 @@ Result<JsonOut> ContentFormat(const AnswerFormat& format) {
 }
 
 // Calls, content, or both, without reasoning.
-Result<JsonOut> BodyFormat(const AnswerFormat& format, const OpenAiTools& tools,
+Result<JsonOut> BodyFormat(const AnswerFormat& format, const ApiTools& tools,
                            const ChatPromptBuilder* chat) {
   if (!tools.active()) return ContentFormat(format);
   const std::vector<ToolFunction> functions = tools.Choosable();
@@ -159,8 +159,8 @@ Status ReadStructuredOutputs(const Json& value, AnswerFormat* out) {
   });
 }
 
-Status SetGrammar(const AnswerFormat& format, const OpenAiTools& tools,
-                  const ChatPromptBuilder* chat, bool in_thought, Request* request) {
+Status SetGrammar(const AnswerFormat& format, const ApiTools& tools, const ChatPromptBuilder* chat,
+                  bool in_thought, Request* request) {
   if (!format.content && !tools.constrained()) return {};
   Grammar grammar;
   if (chat == nullptr || (!tools.active() && !in_thought && !MayReason(*chat))) {

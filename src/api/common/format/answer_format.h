@@ -14,10 +14,10 @@
 #include "latte/request.h"
 #include "latte/status.h"
 
+#include "src/api/common/tools/tools.h"
 #include "src/base/json.h"
 #include "src/chat/prompt.h"
 #include "src/grammar/grammar.h"
-#include "src/api/common/tools/tools.h"
 
 namespace latte {
 
@@ -37,7 +37,7 @@ struct AnswerFormat {
 // Sets the grammar of a whole answer: reasoning, content and calls; nothing if it may be any text.
 // chat: null for completions. Takes milliseconds. Errors: kInvalidArgument and kUnsupported naming
 // the field.
-[[nodiscard]] Status SetGrammar(const AnswerFormat& format, const OpenAiTools& tools,
+[[nodiscard]] Status SetGrammar(const AnswerFormat& format, const ApiTools& tools,
                                 const ChatPromptBuilder* chat, bool in_thought, Request* request);
 
 }  // namespace latte

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "src/api/request.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
-#include "src/api/common/request.h"
 #include "tests/support/tiny_tokenizer.h"
 
 namespace latte::answer_format_test {
@@ -20,13 +20,13 @@ constexpr const char* kCalls =
     "{{ tools }}{{ messages[-1].content }}{# <|tool_calls_section_begin|> #}";
 
 // A tokenizer of bytes, with a template.
-OpenAiModel Model(const std::string& source) {
+ApiModel Model(const std::string& source) {
   JsonOut file = SmallTokenizer();
   for (const char* mark :
        {"<think>", "</think>", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>",
         "<|tool_call_begin|>", "<|tool_call_end|>", "<|tool_call_argument_begin|>"})
     AddToken(&file, mark, {{"special", false}});
-  OpenAiModel model = OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+  ApiModel model = ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   model.tokenizer =
       Tokenizer::FromJson(Dump(file), Dump(JsonOut{{"chat_template", source}})).value();
   model.chat = ChatPromptBuilder::Create(model.tokenizer, ModelConfig());
@@ -35,8 +35,8 @@ OpenAiModel Model(const std::string& source) {
 
 class AnswerFormatTest : public testing::Test {
  protected:
-  Result<OpenAiRequest> Parse(const std::string& members) {
-    return ParseOpenAiBody(OpenAiEndpoint::kChat, std::string(kHi) + members + "}", model_);
+  Result<ApiRequest> Parse(const std::string& members) {
+    return ParseApiBody(ApiEndpoint::kChat, std::string(kHi) + members + "}", model_);
   }
 
   // Whether the request's grammar takes the whole text.
@@ -63,7 +63,7 @@ class AnswerFormatTest : public testing::Test {
     return parsed ? "taken" : parsed.error().message;
   }
 
-  OpenAiModel model_ = Model("{{ messages[-1].content }}");
+  ApiModel model_ = Model("{{ messages[-1].content }}");
 };
 
 TEST_F(AnswerFormatTest, EveryFieldConstrains) {

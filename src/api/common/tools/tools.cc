@@ -24,7 +24,7 @@ Result<Json> FunctionOf(const Json& tool) {
 
 }  // namespace
 
-Status AddFunction(const Json& function, const std::optional<Json>& parameters, OpenAiTools* out,
+Status AddFunction(const Json& function, const std::optional<Json>& parameters, ApiTools* out,
                    KnownFunctions* known) {
   LATTE_ASSIGN_OR_RETURN(const std::string name, function.GetString("name"));
   if (name.empty() || name.size() > kMaxName)
@@ -44,11 +44,11 @@ Status AddFunction(const Json& function, const std::optional<Json>& parameters, 
   return {};
 }
 
-bool OpenAiTools::constrained() const {
+bool ApiTools::constrained() const {
   return active() && (forced() || std::ranges::any_of(functions, &ToolFunction::strict));
 }
 
-std::vector<ToolFunction> OpenAiTools::Choosable() const {
+std::vector<ToolFunction> ApiTools::Choosable() const {
   if (choice != Choice::kNamed) return functions;
   std::vector<ToolFunction> out;
   std::ranges::copy_if(functions, std::back_inserter(out),
@@ -64,7 +64,7 @@ Status CheckToolList(const Json& value) {
   return {};
 }
 
-Status ReadTools(const Json& value, OpenAiTools* out) {
+Status ReadTools(const Json& value, ApiTools* out) {
   LATTE_RETURN_IF_ERROR(CheckToolList(value));
   if (value.size() == 0) return {};
   auto known = std::make_shared<KnownFunctions>();
@@ -77,8 +77,8 @@ Status ReadTools(const Json& value, OpenAiTools* out) {
   return {};
 }
 
-Status ReadToolChoice(const Json& value, OpenAiTools* out) {
-  using Choice = OpenAiTools::Choice;
+Status ReadToolChoice(const Json& value, ApiTools* out) {
+  using Choice = ApiTools::Choice;
   out->choice_path = value.path();
   if (!value.is_object() && !value.is_string())
     return InvalidArgument(value.path() +
@@ -111,8 +111,8 @@ Status ReadToolChoice(const Json& value, OpenAiTools* out) {
   return {};
 }
 
-Status CheckTools(const OpenAiTools& tools, const ChatPromptBuilder& chat) {
-  using Choice = OpenAiTools::Choice;
+Status CheckTools(const ApiTools& tools, const ChatPromptBuilder& chat) {
+  using Choice = ApiTools::Choice;
   if (tools.forced() && !tools.json)
     return InvalidArgument(tools.choice_path + ": expected tools to choose from, found none");
   if (tools.choice == Choice::kNamed && !tools.names.contains(tools.function))

@@ -16,7 +16,7 @@
 
 namespace latte {
 
-struct OpenAiTools {
+struct ApiTools {
   std::optional<std::string> json;  // "tools" as the prompt shows them; none: no tools
   std::set<std::string> names;      // of their functions
   std::vector<ToolFunction> functions;
@@ -41,23 +41,23 @@ struct OpenAiTools {
 // Each reads one field.
 // Errors: kInvalidArgument and kCorrupt (of Json) naming the field; kUnsupported for tools that are
 // not functions.
-[[nodiscard]] Status ReadTools(const Json& value, OpenAiTools* out);
+[[nodiscard]] Status ReadTools(const Json& value, ApiTools* out);
 // The forms of all APIs are understood: "auto", "none", "required", "any", the same as {"type": …}, and one
 // function as {"type": "function", "function": {"name": …}}, with "name" in the object itself, or with
 // type tool or custom. "disable_parallel_tool_use" in the object counts.
-[[nodiscard]] Status ReadToolChoice(const Json& value, OpenAiTools* out);
+[[nodiscard]] Status ReadToolChoice(const Json& value, ApiTools* out);
 
-// For the readers of other APIs, which set OpenAiTools::json and known themselves.
+// For the readers of other APIs, which set ApiTools::json and known themselves.
 // Errors: kInvalidArgument for what is no array, or too long.
 [[nodiscard]] Status CheckToolList(const Json& value);
 // Adds a function. `function`: the object with the key "name"; `parameters`: their JSON schema.
 // Errors: kInvalidArgument and kCorrupt (of Json) naming the field, also for a name given twice.
 [[nodiscard]] Status AddFunction(const Json& function, const std::optional<Json>& parameters,
-                                 OpenAiTools* out, KnownFunctions* known);
+                                 ApiTools* out, KnownFunctions* known);
 
 // Checks the fields against each other and against the model.
 // Errors: kInvalidArgument for a choice that the tools lack; kUnsupported for a model whose chat
 // format shows no tools or whose calls Latte cannot read.
-[[nodiscard]] Status CheckTools(const OpenAiTools& tools, const ChatPromptBuilder& chat);
+[[nodiscard]] Status CheckTools(const ApiTools& tools, const ChatPromptBuilder& chat);
 
 }  // namespace latte

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "src/api/completions/completion_body.h"
+#include "src/api/request.h"
+#include "src/api/running.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
-#include "src/api/completions/completion_body.h"
-#include "src/api/running.h"
-#include "src/api/common/request.h"
 #include "tests/support/tiny_tokenizer.h"
 #include "tests/support/transcripts.h"
 
@@ -19,30 +19,30 @@ using testing_support::ReadTranscripts;
 using testing_support::Transcript;
 using testing_support::TranscriptAnswer;
 
-constexpr auto kChat = OpenAiEndpoint::kChat;
+constexpr auto kChat = ApiEndpoint::kChat;
 constexpr auto kHi = R"("messages":[{"role":"user","content":"Hi"}])";
 // Shows tools, and knows Kimi's calls.
 constexpr auto kTemplate =
     "{{ tools | tojson if tools else 'none' }}{{ messages[-1].content }}"
     "{# <|tool_calls_section_begin|> #}";
 
-OpenAiModel Tiny() { return OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value(); }
+ApiModel Tiny() { return ApiModel::Create("tiny", ModelFiles::Load("tiny").value()).value(); }
 
-OpenAiModel WithTemplate(const std::string& source, bool special_marks = false) {
+ApiModel WithTemplate(const std::string& source, bool special_marks = false) {
   JsonOut file = SmallTokenizer();
   AddToken(&file, "<|tool_calls_section_begin|>", {{"special", special_marks}});
-  OpenAiModel model = Tiny();
+  ApiModel model = Tiny();
   model.tokenizer =
       Tokenizer::FromJson(Dump(file), Dump(JsonOut{{"chat_template", source}})).value();
   model.chat = ChatPromptBuilder::Create(model.tokenizer, ModelConfig());
   return model;
 }
 
-Result<OpenAiRequest> Parse(const OpenAiModel& model, const std::string& more) {
-  return ParseOpenAiBody(kChat, std::string("{") + kHi + more + "}", model);
+Result<ApiRequest> Parse(const ApiModel& model, const std::string& more) {
+  return ParseApiBody(kChat, std::string("{") + kHi + more + "}", model);
 }
 
-std::string Prompt(const OpenAiModel& model, const std::string& more) {
+std::string Prompt(const ApiModel& model, const std::string& more) {
   const auto parsed = Parse(model, more);
   if (!parsed) return parsed.error().message;
   return model.tokenizer.Decode(parsed->requests.front().tokens).value();
@@ -52,8 +52,8 @@ constexpr std::string_view kTools =
     R"(,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object",)"
     R"("properties":{"b":{"type":"string"},"a":{"type":"integer"}}}}}])";
 
-TEST(OpenAiTools, ThePromptShowsThemInTheOrderOfTheRequest) {
-  const OpenAiModel model = WithTemplate(kTemplate);
+TEST(ApiTools, ThePromptShowsThemInTheOrderOfTheRequest) {
+  const ApiModel model = WithTemplate(kTemplate);
   EXPECT_EQ(Prompt(model, std::string(kTools)),
             R"([{"type": "function", "function": {"name": "f", "parameters": {"type": "object", )"
             R"("properties": {"b": {"type": "string"}, "a": {"type": "integer"}}}}}]Hi)");
@@ -61,9 +61,9 @@ TEST(OpenAiTools, ThePromptShowsThemInTheOrderOfTheRequest) {
   EXPECT_EQ(Prompt(model, std::string(kTools) + R"(,"tool_choice":"none")"), "noneHi");
 }
 
-TEST(OpenAiTools, TheReplySaysHowCallsAreRead) {
-  const OpenAiModel model = WithTemplate(kTemplate);
-  const OpenAiRequest parsed =
+TEST(ApiTools, TheReplySaysHowCallsAreRead) {
+  const ApiModel model = WithTemplate(kTemplate);
+  const ApiRequest parsed =
       Parse(model, std::string(kTools) + R"(,"parallel_tool_calls":false)").value();
   EXPECT_EQ(parsed.reply.calls, ToolFormat::kKimiK2);
   const ValueSchema text{.types = kJsonString, .plain_text = true};
@@ -75,42 +75,42 @@ TEST(OpenAiTools, TheReplySaysHowCallsAreRead) {
   EXPECT_EQ(Parse(model, std::string(kTools) + R"(,"tool_choice":"none")")->reply.calls,
             std::nullopt);
   EXPECT_EQ(Parse(model, "")->reply.calls, std::nullopt);
-  const OpenAiModel special = WithTemplate(kTemplate, true);
+  const ApiModel special = WithTemplate(kTemplate, true);
   EXPECT_TRUE(Parse(special, std::string(kTools))->requests.front().keep_special);
   EXPECT_FALSE(Parse(special, "")->requests.front().keep_special);
 }
 
 // What one API writes for a choice, clients send to the others.
-TEST(OpenAiTools, AChoiceMayHaveTheFormOfAnyApi) {
-  const std::pair<std::string, OpenAiTools::Choice> table[] = {
-      {R"("auto")", OpenAiTools::Choice::kAuto},
-      {R"({"type":"auto"})", OpenAiTools::Choice::kAuto},
-      {R"("none")", OpenAiTools::Choice::kNone},
-      {R"({"type":"none"})", OpenAiTools::Choice::kNone},
-      {R"("required")", OpenAiTools::Choice::kRequired},
-      {R"("any")", OpenAiTools::Choice::kRequired},
-      {R"({"type":"any"})", OpenAiTools::Choice::kRequired},
-      {R"({"type":"required"})", OpenAiTools::Choice::kRequired},
-      {R"({"type":"function","function":{"name":"f"}})", OpenAiTools::Choice::kNamed},
-      {R"({"type":"function","name":"f"})", OpenAiTools::Choice::kNamed},
-      {R"({"function":{"name":"f"}})", OpenAiTools::Choice::kNamed},
-      {R"({"type":"tool","name":"f"})", OpenAiTools::Choice::kNamed},
-      {R"({"type":"custom","custom":{"name":"f"}})", OpenAiTools::Choice::kNamed},
+TEST(ApiTools, AChoiceMayHaveTheFormOfAnyApi) {
+  const std::pair<std::string, ApiTools::Choice> table[] = {
+      {R"("auto")", ApiTools::Choice::kAuto},
+      {R"({"type":"auto"})", ApiTools::Choice::kAuto},
+      {R"("none")", ApiTools::Choice::kNone},
+      {R"({"type":"none"})", ApiTools::Choice::kNone},
+      {R"("required")", ApiTools::Choice::kRequired},
+      {R"("any")", ApiTools::Choice::kRequired},
+      {R"({"type":"any"})", ApiTools::Choice::kRequired},
+      {R"({"type":"required"})", ApiTools::Choice::kRequired},
+      {R"({"type":"function","function":{"name":"f"}})", ApiTools::Choice::kNamed},
+      {R"({"type":"function","name":"f"})", ApiTools::Choice::kNamed},
+      {R"({"function":{"name":"f"}})", ApiTools::Choice::kNamed},
+      {R"({"type":"tool","name":"f"})", ApiTools::Choice::kNamed},
+      {R"({"type":"custom","custom":{"name":"f"}})", ApiTools::Choice::kNamed},
   };
   for (const auto& [text, choice] : table) {
-    OpenAiTools tools;
+    ApiTools tools;
     const Status read = ReadToolChoice(Json::Parse(text, "tool_choice").value(), &tools);
     ASSERT_TRUE(read) << text << ": " << read.error().message;
     EXPECT_EQ(tools.choice, choice) << text;
-    EXPECT_EQ(tools.function, choice == OpenAiTools::Choice::kNamed ? "f" : "") << text;
+    EXPECT_EQ(tools.function, choice == ApiTools::Choice::kNamed ? "f" : "") << text;
   }
-  OpenAiTools one;
+  ApiTools one;
   ASSERT_TRUE(ReadToolChoice(
       Json::Parse(R"({"type":"auto","disable_parallel_tool_use":true})", "c").value(), &one));
   EXPECT_FALSE(one.parallel);
 }
 
-TEST(OpenAiTools, WhatTheModelCannotDoIsRefused) {
+TEST(ApiTools, WhatTheModelCannotDoIsRefused) {
   const std::string tools(kTools);
   const auto error = [&](const std::string& source, const std::string& more) {
     return Prompt(WithTemplate(source), more);
@@ -145,9 +145,9 @@ TokenEvent Event(std::string text) {
   return event;
 }
 
-OpenAiRunning Running(const Transcript& one, bool stream) {
-  static const OpenAiModel model = Tiny();
-  OpenAiRequest request;
+ApiRunning Running(const Transcript& one, bool stream) {
+  static const ApiModel model = Tiny();
+  ApiRequest request;
   request.requests.resize(1);
   request.reply = {.endpoint = kChat, .stream = stream, .in_thought = one.in_thought};
   request.reply.calls = one.format;
@@ -181,10 +181,10 @@ std::string FinishOf(const Transcript& one) {
   return one.cut ? "length" : called ? "tool_calls" : "stop";
 }
 
-TEST(OpenAiTools, WholeAnswersHaveReasoningContentAndCalls) {
+TEST(ApiTools, WholeAnswersHaveReasoningContentAndCalls) {
   for (const ToolFormat format : kToolFormats)
     for (const Transcript& one : ReadTranscripts(format)) {
-      OpenAiRunning running = Running(one, false);
+      ApiRunning running = Running(one, false);
       std::string sse;
       for (const std::string& piece : Pieces(one.text, 1)) running.Add(0, Event(piece), &sse);
       running.Add(0, End(one), &sse);
@@ -233,11 +233,11 @@ TranscriptAnswer JoinChunks(std::string_view sse, std::string* finish) {
   return out;
 }
 
-TEST(OpenAiTools, StreamsSayWhatWholeAnswersSay) {
+TEST(ApiTools, StreamsSayWhatWholeAnswersSay) {
   for (const ToolFormat format : kToolFormats)
     for (const Transcript& one : ReadTranscripts(format))
       for (const size_t step : {size_t{1}, size_t{5}, size_t{64}, one.text.size() + 1}) {
-        OpenAiRunning running = Running(one, true);
+        ApiRunning running = Running(one, true);
         std::string sse;
         for (const std::string& piece : Pieces(one.text, step)) running.Add(0, Event(piece), &sse);
         running.Add(0, End(one), &sse);
@@ -248,12 +248,12 @@ TEST(OpenAiTools, StreamsSayWhatWholeAnswersSay) {
       }
 }
 
-TEST(OpenAiTools, WithoutParallelCallsTheFirstCounts) {
+TEST(ApiTools, WithoutParallelCallsTheFirstCounts) {
   const Transcript one = ReadTranscripts(ToolFormat::kKimiK2).front();
-  OpenAiReply reply{.endpoint = kChat};
+  ApiReply reply{.endpoint = kChat};
   reply.calls = one.format;
   reply.parallel_calls = false;
-  OpenAiAnswer answer(reply);
+  ApiAnswer answer(reply);
   answer.Add(Event(one.text));
   answer.Add(End(one));
   const JsonOut choice =
@@ -262,12 +262,12 @@ TEST(OpenAiTools, WithoutParallelCallsTheFirstCounts) {
   EXPECT_EQ(choice["finish_reason"], "tool_calls");
 }
 
-TEST(OpenAiTools, EveryCallHasAnIdOfItsOwn) {
+TEST(ApiTools, EveryCallHasAnIdOfItsOwn) {
   const std::string call =
       "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>";
-  OpenAiReply reply{.endpoint = kChat};
+  ApiReply reply{.endpoint = kChat};
   reply.calls = ToolFormat::kKimiK2;
-  OpenAiAnswer answer(reply);
+  ApiAnswer answer(reply);
   answer.Add(Event("<|tool_calls_section_begin|>" + call + call + "<|tool_calls_section_end|>"));
   TokenEvent end;
   end.finish = FinishReason::kStop;
@@ -280,9 +280,9 @@ TEST(OpenAiTools, EveryCallHasAnIdOfItsOwn) {
 }
 
 // Without tools, marks are text like any other.
-TEST(OpenAiTools, AnAnswerWithoutToolsHasNoCalls) {
+TEST(ApiTools, AnAnswerWithoutToolsHasNoCalls) {
   const Transcript one = ReadTranscripts(ToolFormat::kKimiK2).front();
-  OpenAiAnswer answer(OpenAiReply{.endpoint = kChat});
+  ApiAnswer answer(ApiReply{.endpoint = kChat});
   answer.Add(Event(one.text));
   answer.Add(End(one));
   const JsonOut choice =
