@@ -12,7 +12,8 @@ figures where they arrive as fast as round-robin serves them so. All are means o
 
 With --real, `latte serve --dp 2` answers the same traces with 32 requests in flight, policy by policy in turn. Times of ranks on a busy machine
 differ widely, so the table has ratios to `tokens`: the median of the seeds, the least and the most. Steps, of the group that makes the most,
-depend little on what else the machine does.
+depend little on what else the machine does. "idle": of the tokens that all groups could have computed while the group with the most did, those
+that they did not have.
 """
 import argparse
 import json
@@ -103,10 +104,11 @@ def serve(args, trace, path, seed, policy):
         out = json.loads(run(args.latte, "bench", "serve", "--url", f"http://127.0.0.1:{server.port}", "--trace", path, "--seed", seed,
                              "--shared-prefix-tokens", PREFIX, "--concurrency", 32, "--token-ids", "--ignore-eos", "--json"))
         steps = server.metric("latte:engine_steps_total")
+        idle, computed = server.metric("latte:idle_tokens_total"), server.metric("latte:computed_tokens_total")
         server.stop()
     if out["failed"]:
         sys.exit(f"{trace}, {policy}: {out['errors']}")
-    return out["request_throughput"], out["p99_ttft_ms"], steps, out["cached_input_tokens"]
+    return out["request_throughput"], out["p99_ttft_ms"], steps, out["cached_input_tokens"], 100 * idle / (idle + computed)
 
 
 def serve_all(args, trace, folder):
@@ -122,8 +124,8 @@ def serve_all(args, trace, folder):
         for column in range(3):
             ratios = sorted(a[column] / b[column] for a, b in zip(rows[policy], rows["tokens"]))
             words.append(f"{statistics.median(ratios):.2f} [{ratios[0]:.2f} {ratios[-1]:.2f}]")
-        cached = statistics.mean(one[3] for one in rows[policy])
-        print(f"| {trace} | {policy} | {' | '.join(words)} | {cached:,.0f} |", flush=True)
+        cached, idle = (statistics.mean(one[column] for one in rows[policy]) for column in (3, 4))
+        print(f"| {trace} | {policy} | {' | '.join(words)} | {cached:,.0f} | {idle:.1f} |", flush=True)
 
 
 def main():
@@ -144,7 +146,7 @@ def main():
             args.cost = folder / "cost.json"
             run(args.latte, "bench", "steps", args.model, "--page-tokens", 64, "--out", args.cost)
         if args.real:
-            print("| trace | policy | requests/s | p99 of first tokens | steps | cached tokens |\n|---|---|---|---|---|--:|")
+            print("| trace | policy | requests/s | p99 of first tokens | steps | cached tokens | idle, % of tokens |\n|---|---|---|---|---|--:|--:|")
         else:
             print("| trace | groups | policy | requests/s at once | requests/s | p99 of first tokens, ms | idle, % | cached tokens |\n"
                   "|---|--:|---|--:|--:|--:|--:|--:|")

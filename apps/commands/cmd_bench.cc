@@ -249,7 +249,8 @@ void AddModel(const FlagSet& bench, BenchFlags& flags) {
   AddField(sub, FieldOf<EngineOptions>("int8_activations"), &o.int8_activations);
   AddField(sub, FieldOf<EngineOptions>("attention"), &o.attention);
   own->ranks.Add(sub, [](const Field& field, std::string_view group) {
-    return (group == "Ranks" && field.name != "dp_policy") ||  // there is one group's work
+    const bool chooses_group = field.name == "dp_policy" || field.name == "dp_spread_tokens";
+    return (group == "Ranks" && !chooses_group) ||  // there is one group's work
            field.name == "device";
   });
 }

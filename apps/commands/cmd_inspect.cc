@@ -79,6 +79,16 @@ std::string RenderPath(const JsonOut& table) {
                     ranks == 1 ? "" : fmt::format(" per rank with --dcp {}", ranks));
   }
   out += '\n';
+  for (const JsonOut& row : table["spread"]) {
+    const JsonOut& from = row["pays_from_tokens"];
+    out += fmt::format(
+        "  spread over {} groups (--dp {}): a token saves {:.3f} ms of attention, costs {:.3f} ms "
+        "for "
+        "the weights and {:.3f} ms for exchanges; it pays {}\n",
+        row["dp"].get<int64_t>(), row["dp"].get<int64_t>(), row["saved_ms"].get<double>(),
+        row["pass_ms"].get<double>(), row["exchange_ms"].get<double>(),
+        from.is_null() ? "at no length" : fmt::format("from {} tokens on", from.get<int64_t>()));
+  }
   return out;
 }
 

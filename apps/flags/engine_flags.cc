@@ -32,7 +32,8 @@ void EngineFlags::AddForOneSequence(const FlagSet& app, const EngineUses& uses) 
   step_tokens_ = flags_.values.max_batch_tokens;
   flags_.Add(app, [&](const Field& field, std::string_view group) {
     return group == "Computation" || (uses.context && field.name == "max_tokens") ||
-           (uses.drafts && group == "Speculation") || (uses.ranks && group == "Ranks");
+           (uses.drafts && group == "Speculation") ||
+           (uses.ranks && group == "Ranks" && field.name != "dp_spread_tokens");
   });
   others_.emplace_back("--numa", AddNuma(app, numa_));
   others_.emplace_back(

@@ -6,6 +6,7 @@
 
 #include "src/base/math.h"
 #include "src/engine/core/compute_device.h"
+#include "src/engine/route/spread_rule.h"
 
 namespace latte {
 
@@ -18,13 +19,14 @@ Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& fi
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
                          ResolveOptions(options, files.config, device.machine(), room));
   const EngineOptions& resolved = settings.options;
+  const std::optional<Settings> spread = SpreadSettings(settings);
+  const int64_t longest = spread ? spread->options.max_tokens : resolved.max_tokens;
   const int64_t asked = std::min(options.max_tokens, files.config.max_position);
-  if (resolved.max_tokens < asked)
+  if (longest < asked)
     return InvalidArgument(fmt::format(
         "--context: expected at most {} tokens, which the cache holds here, found {}; give a "
         "smaller one, or make room: --cache-dtype fp8, a smaller copy of the weights{}",
-        resolved.max_tokens, options.max_tokens,
-        options.cache_bytes > 0 ? ", a larger --cache-bytes" : ""));
+        longest, options.max_tokens, options.cache_bytes > 0 ? ", a larger --cache-bytes" : ""));
   EngineOptions wanted = resolved;
   wanted.max_tokens = asked > 0 ? asked : files.config.max_position;
   return MemoryPlan{
@@ -36,6 +38,7 @@ Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& fi
       .page_tokens = resolved.page_tokens,
       .pages = settings.pages,
       .max_tokens = resolved.max_tokens,
+      .spread_tokens = spread ? longest : 0,
       .model_tokens = files.config.max_position,
       .asked_tokens = options.max_tokens,
       .wanted_workspace_bytes = room.step_bytes + PrefillWorkspaceBytes(files.config, wanted),

@@ -43,6 +43,8 @@ struct EngineStats {
   int64_t masks = 0;             // of constrained answers' tokens, drafts included
   double mask_seconds = 0;       // spent on masks, next to the model
   double mask_wait_seconds = 0;  // of step_seconds, waiting for masks
+  // Groups of ranks: tokens that the others could have computed while the group with the most did.
+  int64_t idle_tokens = 0;
 };
 
 // Adds counts of requests, tokens and masks; not the state after the last step, steps and their times.

@@ -46,6 +46,7 @@ struct EngineOptions {
   // Ranks of a group that divide the latent cache; docs/ranks.md. Divides the ranks of a group.
   int64_t dcp = 1;
   std::string dp_policy = "balanced";    // or "tokens", "round-robin": which group gets a request
+  int64_t dp_spread_tokens = 0;          // prompts from this length on lie on all groups; 0: auto
   std::string expert_exchange = "auto";  // gather, padded or all-to-all: how tokens reach experts
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
@@ -231,6 +232,12 @@ void EngineOptions::VisitFields(Visit&& visit) {
                     "round-robin: each in turn",
             .choices = "balanced, tokens or round-robin"},
       [](auto& o) -> auto& { return o.dp_policy; });
+  visit(
+      Field{.name = "dp_spread_tokens",
+            .help = "prompts from so many tokens on are divided among the caches of all groups; 0: "
+                    "where that is faster, or no group has room",
+            .range = {0, kMany}},
+      [](auto& o) -> auto& { return o.dp_spread_tokens; }, OnlyInCpp());
   visit(
       Field{.name = "expert_exchange",
             .help = "how tokens of several groups reach experts: gather, padded (to equal sizes), "

@@ -14,8 +14,9 @@ namespace latte {
 CacheManager::CacheManager(const CacheManagerOptions& options)
     : options_(options),
       owners_{options.owners, options.page_tokens},
-      pool_(options.pages, options.owners),
-      tree_(options.pages, options.page_tokens, ~uint64_t{0}, options.owners) {
+      pool_(options.pages, options.owners, options.lent),
+      tree_(options.pages, options.page_tokens, ~uint64_t{0}, options.owners),
+      borrowed_(static_cast<size_t>(options.owners), 0) {
   LATTE_CHECK(options.pages % options.owners == 0, "{} pages of {} owners", options.pages,
               options.owners);
 }
@@ -34,7 +35,8 @@ int64_t CacheManager::NeedOf(int64_t owner, int64_t held, int64_t count) const {
 
 bool CacheManager::CanReserve(int64_t held, int64_t count, int64_t others) const {
   for (int64_t owner = 0; owner < owners_.count; ++owner)
-    if (NeedOf(owner, held, std::max<int64_t>(count, 0)) + others > available_pages(owner))
+    if (NeedOf(owner, held, std::max<int64_t>(count, 0)) + others + claimed_ >
+        available_pages(owner))
       return false;
   return true;
 }
@@ -114,6 +116,36 @@ int64_t CacheManager::Evict(int64_t count) {
     pool_.Release(page);
   }
   return evicted;
+}
+
+std::vector<int32_t> CacheManager::Lend(int64_t count, int64_t keep) {
+  LATTE_CHECK(owners_.count == 1, "{} owners lend pages", owners_.count);
+  const int64_t now = std::clamp<int64_t>(available_pages() - keep, 0, count);
+  Evict(std::max<int64_t>(now - free_pages(), 0));
+  std::vector<int32_t> out;
+  while (std::ssize(out) < now) out.push_back(*pool_.Allocate());
+  claimed_ = count - now;
+  return out;
+}
+
+void CacheManager::TakeBack(std::span<const int32_t> pages) {
+  for (const int32_t page : pages) Release(page);
+}
+
+void CacheManager::Borrow(int64_t owner, std::span<const int32_t> places) {
+  for (const int32_t place : places) pool_.Add(owners_.IdOf(owner, place));
+  borrowed_[static_cast<size_t>(owner)] += std::ssize(places);
+}
+
+std::vector<int32_t> CacheManager::GiveBack(int64_t owner, int64_t count) {
+  std::vector<int32_t> out;
+  while (std::ssize(out) < count && available_pages(owner) > 0) {
+    // Leaves of the tree leave it first, whatever their owner.
+    while (pool_.free_pages(owner) == 0) Evict(1);
+    out.push_back(owners_.PlaceOf(pool_.Remove(owner)));
+  }
+  borrowed_[static_cast<size_t>(owner)] -= std::ssize(out);
+  return out;
 }
 
 void CacheManager::EvictAll() { Evict(std::numeric_limits<int64_t>::max()); }

@@ -33,6 +33,7 @@ struct CacheManagerOptions {
   bool prefix_cache = true;
   bool save_evicted = false;  // pages that leave the tree are saved first
   int64_t owners = 1;         // ranks that divide the pages (page_owners.h); divides `pages`
+  bool lent = false;          // all pages are lent by other managers
 };
 
 // Engine-thread only.
@@ -55,6 +56,11 @@ class CacheManager {
   // Whether Reserve of `count` more pages for a sequence with `held` pages would succeed, and leave
   // `others` available pages of every owner.
   bool CanReserve(int64_t held, int64_t count, int64_t others = 0) const;
+
+  // Pages of an owner that are free, or cached and evictable; and those that a sequence with `held` pages
+  // needs of it for `count` more.
+  int64_t available_pages(int64_t owner) const;
+  int64_t NeedOf(int64_t owner, int64_t held, int64_t count) const;
 
   // Whether a sequence of so many tokens fits, if it is alone.
   bool Holds(int64_t tokens) const;
@@ -88,6 +94,19 @@ class CacheManager {
   // Evicts every unused prefix; under save_evicted they are saved.
   void EvictAll();
 
+  // A manager with one owner lends pages to one that has none. Lend: up to `count` pages, free ones and
+  // pages of unused prefixes, but for `keep` of them; they count as used until TakeBack. While fewer than
+  // `count` could be lent, CanReserve leaves the others alone, so pages that become free are there for the
+  // next call.
+  std::vector<int32_t> Lend(int64_t count, int64_t keep = 0);
+  void TakeBack(std::span<const int32_t> pages);
+
+  // The other side: pages of an owner by their places there. GiveBack: up to `count` of them, free ones and
+  // pages of unused prefixes. borrowed: that the owner has lent.
+  void Borrow(int64_t owner, std::span<const int32_t> places);
+  std::vector<int32_t> GiveBack(int64_t owner, int64_t count);
+  int64_t borrowed(int64_t owner) const { return borrowed_[static_cast<size_t>(owner)]; }
+
   // The pages in the tree, used or not, and what a page depends on: for saving pages without
   // evicting them.
   std::vector<int32_t> TreePages() const;
@@ -107,20 +126,17 @@ class CacheManager {
   int64_t free_pages() const { return pool_.free_pages(); }
   int64_t cached_pages() const;     // held by the tree alone
   int64_t available_pages() const;  // free, or cached and evictable
-  int64_t used_pages() const { return total_pages() - free_pages() - cached_pages(); }
+  int64_t used_pages() const { return pool_.present_pages() - free_pages() - cached_pages(); }
 
  private:
   // The maximum number of pages with known tokens that a prompt may begin with.
   int64_t MostPages(std::span<const int32_t> tokens) const;
   // Replaces a page by a copy. Errors: as Reserve.
   Status CopyPage(int32_t& page);
-  int64_t available_pages(int64_t owner) const;
   // Evicts until the pages that an owner needs are free, for all owners. needs(owner). Errors: kExhausted,
   // and then nothing was evicted.
   template <class Needs>
   Status MakeRoom(const Needs& needs);
-  // Of pages that follow the first `held` of a sequence.
-  int64_t NeedOf(int64_t owner, int64_t held, int64_t count) const;
 
   CacheManagerOptions options_;
   PageOwners owners_;
@@ -128,6 +144,8 @@ class CacheManager {
   RadixTree tree_;
   std::vector<int32_t> new_pages_;  // TakeNewPages
   std::vector<PageOp> ops_;
+  int64_t claimed_ = 0;            // pages that are to be lent and are not free yet
+  std::vector<int64_t> borrowed_;  // by owner
 };
 
 }  // namespace latte

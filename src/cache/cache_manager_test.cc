@@ -262,5 +262,56 @@ TEST(CacheManager, PrefixesLeaveUntilTheOwnerHasAPage) {
   EXPECT_TRUE(manager.CanReserve(4, 4));  // owner 1 has all of its pages
 }
 
+TEST(CacheManager, LendsWhatIsNotInUseAndLeavesTheRestToTheBorrower) {
+  CacheManager manager = Manager(8);
+  Remember(manager, "", {1, 2, 3, 4});  // two pages that a prompt may begin with
+  Pages used;
+  ASSERT_TRUE(manager.Reserve(used, 6));
+  EXPECT_EQ(manager.Lend(2, 4).size(), 1U) << "four of five are kept";
+  EXPECT_EQ(manager.Lend(1).size(), 1U);
+  EXPECT_EQ(manager.MatchedPages("", Tokens{1, 2, 3, 4, 5}), 2) << "free pages go first";
+  EXPECT_EQ(manager.Lend(4).size(), 3U);
+  EXPECT_EQ(manager.MatchedPages("", Tokens{1, 2, 3, 4, 5}), 0);
+  EXPECT_EQ(manager.used_pages(), 8);
+  // The fourth page is promised: a new sequence does not get it.
+  Pages last = {used.back()};
+  used.pop_back();
+  manager.Release(last);
+  EXPECT_FALSE(manager.CanReserve(0, 1));
+  Pages lent = manager.Lend(1);
+  ASSERT_EQ(lent.size(), 1U);
+  EXPECT_EQ(manager.free_pages(), 0);
+  manager.TakeBack(lent);
+  EXPECT_TRUE(manager.CanReserve(0, 1));
+  EXPECT_EQ(manager.used_pages(), 7);
+}
+
+TEST(CacheManager, BorrowsPagesOfEachOwnerAndGivesThemBack) {
+  CacheManager manager({.pages = 8, .page_tokens = 1024, .owners = 2, .lent = true});
+  EXPECT_TRUE(manager.Holds(8 * 1024)) << "if all is lent";
+  EXPECT_FALSE(manager.CanReserve(0, 1));
+  EXPECT_EQ(manager.used_pages(), 0);
+  manager.Borrow(0, Pages{3, 1});
+  manager.Borrow(1, Pages{2});
+  EXPECT_EQ(manager.borrowed(0), 2);
+  const PageOwners owners{2, 1024};
+  const Tokens text = Text(3 * 1024, 0);
+  Pages pages;
+  ASSERT_TRUE(manager.Reserve(pages, 3 * 1024));
+  EXPECT_EQ(manager.used_pages(), 3);
+  EXPECT_EQ(owners.PlaceOf(pages[1]), 2);
+  EXPECT_TRUE(manager.GiveBack(0, 1).empty()) << "all are in use";
+  manager.Insert("", text, pages);
+  manager.Release(pages);
+  // The last page leaves the tree before the one that is wanted.
+  EXPECT_EQ(manager.GiveBack(1, 5), Pages{2});
+  EXPECT_EQ(manager.borrowed(1), 0);
+  EXPECT_EQ(manager.MatchedPages("", Text(4 * 1024, 0)), 1);
+  Pages rest = manager.GiveBack(0, 2);
+  std::ranges::sort(rest);
+  EXPECT_EQ(rest, (Pages{1, 3}));
+  EXPECT_EQ(manager.free_pages() + manager.used_pages() + manager.cached_pages(), 0);
+}
+
 }  // namespace
 }  // namespace latte::cache_manager_test

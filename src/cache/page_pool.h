@@ -14,9 +14,23 @@ namespace latte {
 // A fixed set of pages with reference counts: page id belongs to owner id mod `owners`. Engine-thread only.
 class PagePool {
  public:
-  explicit PagePool(int64_t pages, int64_t owners = 1)
+  // lent: there are no pages until they are added.
+  explicit PagePool(int64_t pages, int64_t owners = 1, bool lent = false)
       : free_(static_cast<size_t>(owners)), refs_(static_cast<size_t>(pages), 0) {
-    for (int64_t id = pages - 1; id >= 0; --id) FreeOf(id).push_back(static_cast<int32_t>(id));
+    if (lent) return;
+    for (int64_t id = pages - 1; id >= 0; --id) Add(static_cast<int32_t>(id));
+  }
+
+  // A page that is lent, and one that is given back. Requires: it is not in the pool; it is free.
+  void Add(int32_t id) {
+    FreeOf(id).push_back(id);
+    ++present_;
+  }
+  int32_t Remove(int64_t owner) {
+    const int32_t id = FreeOf(owner).back();
+    FreeOf(owner).pop_back();
+    --present_;
+    return id;
   }
 
   // A page of an owner with one reference. Errors: kExhausted.
@@ -47,6 +61,7 @@ class PagePool {
     return pages;
   }
   int64_t total_pages() const { return static_cast<int64_t>(refs_.size()); }
+  int64_t present_pages() const { return present_; }  // total_pages(), unless pages are lent
 
  private:
   std::vector<int32_t>& FreeOf(int64_t id) { return free_[static_cast<size_t>(id) % free_.size()]; }
@@ -54,6 +69,7 @@ class PagePool {
   // By owner. Last in, first out: the page used last is the likeliest to be in a CPU cache.
   std::vector<std::vector<int32_t>> free_;
   std::vector<int32_t> refs_;
+  int64_t present_ = 0;
 };
 
 }  // namespace latte

@@ -181,13 +181,14 @@ TEST(Convert, TheListsNameEveryMemberOfTheCStructs) {
 }
 
 TEST(Convert, EveryCounterArrives) {
-  const EngineStats stats = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
-                             13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24};
+  const EngineStats stats = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
+                             14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25};
   const auto& [waiting, running, pages_total, pages_used, pages_cached, page_bytes, page_tokens,
                steps, requests_finished, requests_failed, requests_cancelled, preemptions,
                prompt_tokens, cached_tokens, disk_tokens, computed_tokens, generated_tokens,
                step_seconds, forward_seconds, drafted_tokens, accepted_tokens, masks, mask_seconds,
-               mask_wait_seconds] = stats;
+               mask_wait_seconds, of_groups] = stats;
+  (void)of_groups;  // an engine of C is one process
   const latte_stats c = ToC(stats);
   EXPECT_EQ(c.waiting, waiting);
   EXPECT_EQ(c.running, running);

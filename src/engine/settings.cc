@@ -123,6 +123,11 @@ Status EngineOptions::Validate() const {
     return Unsupported(
         "attention: expected a mode that caches latents with --dcp, because keys and values of "
         "heads are divided among ranks already, found decompressed; use --attention auto");
+  if (dp_spread_tokens > 0 && (dp == 1 || dcp > 1 || attention == "decompressed"))
+    return InvalidArgument(fmt::format(
+        "dp-spread-tokens: expected 0 without --dp, with --dcp or with --attention decompressed, "
+        "because then no request is spread over groups, found {}",
+        dp_spread_tokens));
   if (ep != 1 && ep != ranks)
     return InvalidArgument(
         fmt::format("ep: expected 1 or the number of all processes ({}), found {}", ranks, ep));
@@ -242,6 +247,12 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
     return Unsupported(
         "deterministic: expected on or off with --dcp for a model that chooses keys (sparse "
         "attention), because the chosen keys of a split lie on several ranks, found strict");
+  if (options.dp_spread_tokens > 0 && out.sparse_from != kNeverSparse &&
+      out.deterministic == Determinism::kStrict)
+    return Unsupported(fmt::format(
+        "dp-spread-tokens: expected 0 with --deterministic strict for a model that chooses keys "
+        "(sparse attention), because the chosen keys of a split lie on several ranks, found {}",
+        options.dp_spread_tokens));
   ModelConfig of_rank = config;
   of_rank.mla.h = share.Of(config.mla.h);
   if (share.count > 1 && !options.cache_dir.empty() &&
@@ -291,6 +302,7 @@ Result<Settings> ResolveOptions(const EngineOptions& options, const ModelConfig&
   LATTE_ASSIGN_OR_RETURN(Settings out, ParseChoices(options, config, machine, share));
   EngineOptions& o = out.options;
   if (o.max_tokens == 0 || o.max_tokens > config.max_position) o.max_tokens = config.max_position;
+  out.longest = o.max_tokens;
   if (o.prefill_workspace_tokens == 0)
     o.prefill_workspace_tokens =
         PrefillWorkspaceTokens(o.max_tokens, o.max_sequences, o.page_tokens);

@@ -28,15 +28,17 @@ struct Settings {
   CacheSpec cache_spec;
   int64_t sparse_from = kNeverSparse;  // SparseFrom of attention_mode.h
   IndexerDims indexer = {};            // of the model, if tokens choose keys; else heads == 0
+  int64_t longest = 0;                 // sequence, if the cache held it: of --context or the model
   int64_t pages = 0;                   // of all ranks that divide the cache
+  int64_t spread = 1;                  // groups that divide it (docs/ranks.md)
   int64_t draft_tokens = 0;            // most per step and sequence; 0: none
   bool adapts_drafts = false;          // to how many are accepted and what they cost
   bool drafts_by_mtp = false;
   MlaRates rates;
   std::string rates_warning;  // for the user: why a file of rates is ignored; usually empty
 
-  PageOwners owners() const { return {options.dcp, options.page_tokens}; }
-  int64_t pages_of_rank() const { return pages / options.dcp; }
+  PageOwners owners() const { return {options.dcp * spread, options.page_tokens}; }
+  int64_t pages_of_rank() const { return pages / owners().count; }
 
   // The path of a prompt.
   MlaPath PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached_tokens) const;

@@ -211,6 +211,19 @@ TEST_F(SettingsTest, WhatCannotDivideTheCacheIsRefused) {
   ExpectWords(Refusal({kGb, 0}), {"deterministic: expected on or off", "sparse", "found strict"});
 }
 
+TEST_F(SettingsTest, ARequestIsSpreadOverGroupsOnlyWhereThatCanBeDone) {
+  options_.dp_spread_tokens = 100;
+  ExpectWords(Refusal({kGb, 0}), {"dp-spread-tokens", "expected 0 without --dp", "found 100"});
+  options_.dp = 2;
+  EXPECT_TRUE(With({kGb, 0}));
+  options_.attention = "decompressed";
+  ExpectWords(Refusal({kGb, 0}), {"dp-spread-tokens", "decompressed"});
+  options_.attention = "auto";
+  options_.tp = 4;
+  options_.dcp = 2;
+  ExpectWords(Refusal({kGb, 0}), {"dp-spread-tokens", "--dcp"});
+}
+
 TEST(Determinism, NamesParseBack) {
   for (const Determinism level : {Determinism::kStrict, Determinism::kOn, Determinism::kOff})
     EXPECT_EQ(*ParseDeterminism(Name(level)), level);

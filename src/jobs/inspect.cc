@@ -16,6 +16,7 @@
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/gguf/gguf.h"
 #include "src/checkpoint/model_files.h"
+#include "src/engine/route/spread_rule.h"
 #include "src/engine/settings.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
@@ -116,13 +117,6 @@ void AddChat(const std::string& path, const ModelConfig& config, JsonOut& out) {
   out["tokenizer_tokens"] = tokenizer->vocab_size();
   const Result<ChatPromptBuilder> chat = ChatPromptBuilder::Create(*tokenizer, config);
   if (chat) out["chat_format"] = ChatFormatName(chat->format());
-}
-
-// The number of layers that own an indexer.
-int64_t IndexedLayers(const ModelConfig& config) {
-  int64_t count = 0;
-  for (int64_t i = 0; i < config.layers; ++i) count += config.IsIndexed(i) ? 1 : 0;
-  return count;
 }
 
 // The cache of an engine with its default options.
@@ -347,6 +341,22 @@ JsonOut CacheOfRanks(const ModelConfig& config, int64_t tokens) {
   return out;
 }
 
+// Whether requests of so many tokens are spread over groups, if a group has room for them.
+JsonOut SpreadOverGroups(const ModelConfig& config, const MlaRates& rates, int64_t tokens) {
+  JsonOut out = JsonOut::array();
+  for (const int64_t groups : {2, 4, 8}) {
+    const SpreadCost cost = CostOfSpreading(config, rates, groups, tokens);
+    const auto from = SpreadPaysFrom(config, rates, groups, config.max_position);
+    out.push_back({{"dp", groups},
+                   {"saved_ms", cost.saved * 1e3},
+                   {"pass_ms", cost.pass * 1e3},
+                   {"exchange_ms", cost.exchange * 1e3},
+                   {"pays", cost.pays()},
+                   {"pays_from_tokens", from ? JsonOut(*from) : JsonOut(nullptr)}});
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt,
@@ -377,14 +387,16 @@ Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt
     add("indexer", choice.indexer, IndexedLayers(config));
   }
   const MlaPath chosen = choice.dense_tokens > 0 ? choice.path : MlaPath::kSparse;
-  return JsonOut{{"new_tokens", prompt.new_tokens},
-                 {"sparse_tokens", choice.sparse_tokens},
-                 {"cached_tokens", prompt.cached_tokens},
-                 {"layers", config.layers},
-                 {"chosen", Name(chosen)},
-                 {"paths", paths},
-                 {"cache", CacheOfRanks(config, prompt.new_tokens + prompt.cached_tokens)},
-                 {"rates", ToJson(rates, machine)}};
+  return JsonOut{
+      {"new_tokens", prompt.new_tokens},
+      {"sparse_tokens", choice.sparse_tokens},
+      {"cached_tokens", prompt.cached_tokens},
+      {"layers", config.layers},
+      {"chosen", Name(chosen)},
+      {"paths", paths},
+      {"cache", CacheOfRanks(config, prompt.new_tokens + prompt.cached_tokens)},
+      {"spread", SpreadOverGroups(config, rates, prompt.new_tokens + prompt.cached_tokens)},
+      {"rates", ToJson(rates, machine)}};
 }
 
 }  // namespace latte

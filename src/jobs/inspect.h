@@ -33,8 +33,9 @@ JsonOut InspectKernels(const ModelConfig& config, const Machine& machine);
 JsonOut InspectSelection(const ModelConfig& config, const Machine& machine);
 
 // The cost of attention by each path for `new_tokens` after `cached_tokens`, per layer and in
-// total, the chosen path, and the cache of all tokens on each of several ranks: {"new_tokens", "sparse_tokens",
-// "cached_tokens", "rates", "chosen", "paths", "cache"}.
+// total, the chosen path, the cache of all tokens on each of several ranks, and what it costs and saves to spread
+// a request of all tokens over groups (spread_rule.h): {"new_tokens", "sparse_tokens", "cached_tokens", "rates",
+// "chosen", "paths", "cache", "spread"}.
 // The rows of the last `sparse_tokens`, which choose their keys, are "sparse" and "indexer" (only in layers
 // that own one); the other rows are of the tokens before.
 // Errors: kInvalidArgument for a count out of range.

@@ -23,21 +23,21 @@ int64_t WidthOf(int64_t rank, int64_t ranks, int64_t n, int64_t unit) {
 }
 
 // The parts of all ranks, side by side in `all` [M, N].
-void GatherShares(const TensorView& mine, const TensorView& all, int64_t unit, StepContext& step) {
+void GatherParts(const TensorView& mine, const TensorView& all, int64_t unit, Communicator& ranks,
+                 StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   LATTE_CHECK(workspace.device().is_host(), "ranks exchange rows in host memory");
-  const int64_t ranks = RankCount(step);
+  const int64_t count = ranks.size();
   std::vector<int64_t> bytes;
-  for (int64_t r = 0; r < ranks; ++r)
-    bytes.push_back(all.shape[0] * WidthOf(r, ranks, all.shape[1], unit) * SizeOf(DType::kF32));
+  for (int64_t r = 0; r < count; ++r)
+    bytes.push_back(all.shape[0] * WidthOf(r, count, all.shape[1], unit) * SizeOf(DType::kF32));
   const TensorView parts = workspace.Take(DType::kF32, {all.elements()});
   const auto span_of = [](const TensorView& t) {
     return std::span(t.Ptr<float>(), static_cast<size_t>(t.elements()));
   };
-  step.tensor_ranks->AllGather(std::as_bytes(span_of(mine)), bytes,
-                               std::as_writable_bytes(span_of(parts)));
-  JoinColumns(parts, ranks, unit, all, step);
+  ranks.AllGather(std::as_bytes(span_of(mine)), bytes, std::as_writable_bytes(span_of(parts)));
+  JoinColumns(parts, count, unit, all, step);
 }
 
 }  // namespace
@@ -86,27 +86,31 @@ void JoinColumns(const TensorView& parts, int64_t ranks, int64_t unit, const Ten
   }
 }
 
-void GatherRows(const TensorView& y, std::span<const int64_t> begins, StepContext& step) {
-  const int64_t ranks = RankCount(step);
-  LATTE_CHECK(std::ssize(begins) == ranks + 1 && y.stride[0] == y.shape[1],
-              "{} ranks gather rows of {}", ranks, begins.size() - 1);
+void GatherRows(const TensorView& y, std::span<const int64_t> begins, Communicator& ranks) {
+  LATTE_CHECK(std::ssize(begins) == ranks.size() + 1 && y.stride[0] == y.shape[1],
+              "{} ranks gather rows of {}", ranks.size(), begins.size() - 1);
   const int64_t row_bytes = y.shape[1] * SizeOf(DType::kF32);
   std::vector<int64_t> bytes;
   for (size_t r = 0; r + 1 < begins.size(); ++r)
     bytes.push_back((begins[r + 1] - begins[r]) * row_bytes);
   const std::span<std::byte> all = std::as_writable_bytes(
       std::span(y.Ptr<float>(), static_cast<size_t>(begins.back() * y.shape[1])));
-  const auto rank = static_cast<size_t>(step.tensor_ranks->rank());
-  step.tensor_ranks->AllGather(
+  const auto rank = static_cast<size_t>(ranks.rank());
+  ranks.AllGather(
       all.subspan(static_cast<size_t>(begins[rank] * row_bytes), static_cast<size_t>(bytes[rank])),
       bytes, all);
 }
 
-TensorView GatherColumns(const TensorView& mine, int64_t n, StepContext& step, int64_t unit) {
-  if (RankCount(step) == 1) return mine;
+TensorView GatherColumns(const TensorView& mine, int64_t n, Communicator& ranks, StepContext& step,
+                         int64_t unit) {
+  if (ranks.size() == 1) return mine;
   const TensorView all = step.workspace->Take(DType::kF32, {mine.shape[0], n});
-  GatherShares(mine, all, unit, step);
+  GatherParts(mine, all, unit, ranks, step);
   return all;
+}
+
+TensorView GatherColumns(const TensorView& mine, int64_t n, StepContext& step) {
+  return step.tensor_ranks == nullptr ? mine : GatherColumns(mine, n, *step.tensor_ranks, step);
 }
 
 TensorView ShareOf(const TensorView& y, StepContext& step) {
@@ -115,7 +119,7 @@ TensorView ShareOf(const TensorView& y, StepContext& step) {
 }
 
 void GatherShares(const TensorView& share, const TensorView& y, StepContext& step) {
-  if (RankCount(step) > 1) GatherShares(share, y, /*unit=*/1, step);
+  if (RankCount(step) > 1) GatherParts(share, y, /*unit=*/1, *step.tensor_ranks, step);
 }
 
 void ApplyShared(const Linear& linear, const TensorView& x, const TensorView& y,

@@ -60,10 +60,13 @@ KeyOwner OwnerOf(const StepContext& step);
 [[nodiscard]] Result<ExpertExchange> ParseExpertExchange(std::string_view text);
 std::string_view Name(ExpertExchange exchange);
 
-// The columns of all ranks, in the order of ranks: [M, N] f32 in the workspace, or `mine` itself if this
-// rank is alone. Every rank of the step calls it. Shapes: mine [M, this rank's share of N] f32,
-// contiguous. unit: of the shares.
-TensorView GatherColumns(const TensorView& mine, int64_t n, StepContext& step, int64_t unit = 1);
+// The columns of all of `ranks`, in their order: [M, N] f32 in the workspace, or `mine` itself if there is
+// one rank. Every one of them calls it. Shapes: mine [M, this rank's share of N] f32, contiguous. unit: of
+// the shares.
+TensorView GatherColumns(const TensorView& mine, int64_t n, Communicator& ranks, StepContext& step,
+                         int64_t unit = 1);
+// The same over StepContext::tensor_ranks; `mine` itself if this rank is alone.
+TensorView GatherColumns(const TensorView& mine, int64_t n, StepContext& step);
 
 // Writes the parts of `ranks` ranks, one after the other, side by side in y [M, N] f32. parts: M·N f32,
 // [M, rank's share of N in units of `unit`] of each rank.
@@ -74,9 +77,9 @@ void JoinColumns(const TensorView& parts, int64_t ranks, int64_t unit, const Ten
 // Shapes: x [M, K] f32, y [M, N] f32.
 void ApplyShared(const Linear& linear, const TensorView& x, const TensorView& y, StepContext& step);
 
-// Fills y [M, W] f32 from the rows of all ranks, each of which has written its own: rank r has rows
-// [begins[r], begins[r + 1]), begins [ranks + 1]. Every rank of the step calls it.
-void GatherRows(const TensorView& y, std::span<const int64_t> begins, StepContext& step);
+// Fills y [M, W] f32 from the rows of all of `ranks`, each of which has written its own: rank r has rows
+// [begins[r], begins[r + 1]), begins [ranks + 1]. Every one of them calls it.
+void GatherRows(const TensorView& y, std::span<const int64_t> begins, Communicator& ranks);
 
 // Where this rank's share of y [M, N] goes: [M, share of N] f32 in the workspace, or y itself if this
 // rank is alone.

@@ -44,11 +44,14 @@ struct StepContext {
   Communicator* cache_ranks = nullptr;
   // With cache_ranks: results of splits are merged one by one, which gives the bytes of one rank.
   bool merges_each_split = false;
+  // The sequences are spread over groups: all groups compute all tokens together. cache_ranks are one rank of
+  // each group, and routed experts get group_tokens of the tokens from each group.
+  bool is_spread = false;
   // The ranks of all groups, which share the routed experts. Groups are neighbours of equal size. Null:
   // there is one group, whose ranks are tensor_ranks.
   Communicator* expert_ranks = nullptr;
-  // [groups] tokens of each group in this call of the model, this one's included: the same on all ranks.
-  // Only with expert_ranks.
+  // [groups] tokens of each group in this call of the model, this one's included: the same on all ranks. If
+  // is_spread: the tokens of the step, divided. Only with expert_ranks.
   std::span<const int64_t> group_tokens;
   ExpertExchange expert_exchange = ExpertExchange::kAuto;
   DType arithmetic = DType::kBF16;          // activations are rounded to it before a product

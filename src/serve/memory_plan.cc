@@ -27,6 +27,9 @@ std::string Grouped(int64_t number) {
 }
 
 std::string ContextText(const MemoryPlan& plan) {
+  if (plan.spread_tokens > plan.max_tokens)
+    return fmt::format("{} tokens in the caches of all groups, {} in one",
+                       Grouped(plan.spread_tokens), Grouped(plan.max_tokens));
   const std::string tokens = Grouped(plan.max_tokens);
   if (plan.max_tokens == plan.model_tokens && plan.asked_tokens > plan.model_tokens)
     return fmt::format("{} tokens, the model's limit; --context is {}", tokens,
@@ -141,6 +144,7 @@ std::string MemoryPlanJson(const MemoryPlan& plan) {
       {"available_bytes", nullptr},
       {"left_bytes", nullptr},
       {"max_tokens", plan.max_tokens},
+      {"spread_tokens", plan.spread_tokens},
       {"model_tokens", plan.model_tokens},
       {"max_sequences", plan.max_sequences},
       {"sequences_at_max_tokens", plan.Sequences(plan.max_tokens)},

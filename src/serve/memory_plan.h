@@ -16,6 +16,7 @@ struct MemoryPlan {
   int64_t page_tokens = 0;
   int64_t pages = 0;                   // of all processes that divide a cache
   int64_t max_tokens = 0;              // of the longest sequence
+  int64_t spread_tokens = 0;           // of the longest that is spread over groups; 0: none is
   int64_t model_tokens = 0;            // the model's context
   int64_t asked_tokens = 0;            // --context; 0: the model's context
   int64_t wanted_workspace_bytes = 0;  // if the longest sequence had wanted_tokens()

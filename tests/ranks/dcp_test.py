@@ -83,6 +83,28 @@ class Dcp(RankCase):
         self.assertEqual(len(one), 6)
         self.assertEqual(answers(mpirun(2, 2, *words)), one)
 
+    def test_a_prompt_that_no_group_holds_is_spread_over_groups(self):
+        requests = self.dir / "in.jsonl"
+        with requests.open("w", encoding="utf-8") as file:
+            for i, times in enumerate((3, 160, 250, 300, 20)):
+                body = {"model": "tiny", "prompt": "Once upon a time " * times, "max_tokens": 20, "seed": i}
+                print(json.dumps({"custom_id": str(i), "method": "POST", "url": "/v1/completions", "body": body}), file=file)
+
+        def answers(*words):
+            out = self.dir / "out.jsonl"
+            self.done([LATTE, "batch", "tiny", "--threads", 1, "--deterministic", "strict", "--prefill-workspace-tokens", 1000,
+                       *words, "-i", requests, "-o", out, "--overwrite"])
+            lines = sorted((json.loads(line) for line in out.read_text().splitlines()), key=lambda line: line["custom_id"])
+            bodies = [line["response"]["body"] for line in lines]
+            return [body.get("choices") or body["error"]["message"] for body in bodies]
+
+        one = answers()
+        small = answers("--cache-bytes", "1200K")  # 24 pages of 64 tokens
+        self.assertIn("maximum context length is 1536 tokens", small[3])
+        self.assertEqual(small[:3] + small[4:], one[:3] + one[4:])
+        for layout in (["--dp", 2], ["--tp", 4, "--dp", 2, "--ep", 4, "--draft-tokens", 2], ["--dp", 2, "--dp-spread-tokens", 100]):
+            self.assertEqual(answers("--cache-bytes", "1200K", *layout), one, layout)
+
     def test_refusals(self):
         for words, text in ((["tiny", "--tp", 4, "--dcp", 3], "dcp: expected a divisor of the ranks of a group (4): 1, 2, 4, found 3"),
                             (["tiny", "--dcp", 2], "dcp: expected a divisor of the ranks of a group (1): 1, found 2"),

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """`latte serve` with groups of ranks under random traffic: requests of all sizes, streams, answers in several copies, cancellations.
 
-Usage: serve_soak.py LATTE SECONDS [FLAG …]. Flags of the layout: --dp 2 by default. Prints one JSON object. Fails if an answer is wrong or
+Usage: serve_soak.py LATTE SECONDS [--spread] [FLAG …]. Flags of the layout: --dp 2 by default. --spread: some prompts are longer than
+the cache of a group, so they are spread over groups. Prints one JSON object. Fails if an answer is wrong or
 missing, if a group is started again, or if a resource is left when all requests have ended: pages, open files, memory that grows
 after the first quarter.
 """
@@ -23,9 +24,11 @@ CLIENTS = 12
 ROUND = 150  # requests; after each round, nothing may be left
 MOST_GROWTH = 16 << 20  # of a process: heaps are fragmented
 # A small cache: answers are preempted, and prefixes make room.
-FLAGS = ["--threads", 1, "--cache-bytes", "440K", "--context", 512, "--max-sequences", 6, "--page-tokens", 16,
-         "--deterministic", "strict"]
+FLAGS = ["--threads", 1, "--max-sequences", 6, "--page-tokens", 16, "--deterministic", "strict"]
+SMALL = ["--cache-bytes", "440K", "--context", 512]
+SPREAD = ["--cache-bytes", "1000K", "--context", 2200, "--prefill-workspace-tokens", 1000]
 PROMPTS = ["Once upon a time", "Once upon a time there was a frog. " * 9, "The wolf and the lamb. " * 12, "A brave mouse"]
+LONG_PROMPTS = ["The fox and the crow. " * 200, "The fox and the crow. " * 250]
 
 
 class Counts:
@@ -47,9 +50,9 @@ class Counts:
 class Client(threading.Thread):
     """Sends its share of a round. An answer that was given before must be given again."""
 
-    def __init__(self, server, seed, counts, answers):
+    def __init__(self, server, prompts, seed, counts, answers):
         super().__init__(daemon=True)
-        self.server, self.random, self.counts, self.answers = server, random.Random(seed), counts, answers
+        self.server, self.prompts, self.random, self.counts, self.answers = server, prompts, random.Random(seed), counts, answers
         self.start()
 
     def run(self):
@@ -61,7 +64,7 @@ class Client(threading.Thread):
 
     def one(self):
         kind = self.random.choice(["plain", "plain", "stream", "cancel", "cancel", "bad"])
-        body = {"model": "tiny", "prompt": self.random.choice(PROMPTS), "max_tokens": self.random.choice([1, 7, 40, 120]),
+        body = {"model": "tiny", "prompt": self.random.choice(self.prompts), "max_tokens": self.random.choice([1, 7, 40, 120]),
                 "seed": self.random.randrange(3), "temperature": self.random.choice([0, 0.8]), "n": self.random.choice([1, 1, 1, 3])}
         self.counts.add(requests=1)
         if kind == "bad":
@@ -154,13 +157,15 @@ def leaks(server, counts):
 
 def main():
     launcher.skip_if_it_fails("mpirun")
-    latte, seconds, layout = sys.argv[1], float(sys.argv[2]), sys.argv[3:] or ["--dp", "2"]
+    latte, seconds, layout = sys.argv[1], float(sys.argv[2]), [word for word in sys.argv[3:] if word != "--spread"] or ["--dp", "2"]
+    spread = "--spread" in sys.argv
+    prompts = 3 * PROMPTS + LONG_PROMPTS if spread else PROMPTS
     counts, answers, quarters = Counts(), {}, []
-    with Server(latte, *FLAGS, *layout) as server:
+    with Server(latte, *FLAGS, *(SPREAD if spread else SMALL), *layout) as server:
         begin = time.monotonic()
         rounds = 0
         while len(quarters) < 4 and not counts.problems:
-            clients = [Client(server, 1000 * rounds + i, counts, answers) for i in range(CLIENTS)]
+            clients = [Client(server, prompts, 1000 * rounds + i, counts, answers) for i in range(CLIENTS)]
             for client in clients:
                 client.join()
             leaks(server, counts)

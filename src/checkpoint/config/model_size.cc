@@ -93,4 +93,10 @@ CacheBytes CacheBytesPerToken(const ModelConfig& config, DType dtype) {
           .gqa8 = std::min<int64_t>(8, m.h) * (m.n + m.v) * per_layer};
 }
 
+int64_t IndexedLayers(const ModelConfig& config) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < config.layers; ++i) count += config.IsIndexed(i) ? 1 : 0;
+  return count;
+}
+
 }  // namespace latte

@@ -38,6 +38,9 @@ ParamCount CountParams(const ModelConfig& config);
 // As CountParams, with only the chosen experts in routed_experts and without MTP layers.
 ParamCount CountActiveParams(const ModelConfig& config);
 
+// Decoder layers that own an indexer.
+int64_t IndexedLayers(const ModelConfig& config);
+
 // Bytes per token in the cache, for all layers together. Source of the formulas: DeepSeek-V2 (arXiv
 // 2405.04434), Table 1.
 struct CacheBytes {

@@ -79,9 +79,14 @@ Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, Ran
                           .machine = &loaded->device.machine(),
                           .tokenizer = &loaded->files.tokenizer,
                           .owner = loaded,
-                          .host = &loaded->device.host(),
-                          .followers = ranks == nullptr ? nullptr : &ranks->followers()};
-  const auto make = [&](const Settings& own) { return EngineCore::Create(parts, own, key); };
+                          .host = &loaded->device.host()};
+  const auto make = [&](const Settings& own, StepAnnouncer* followers,
+                        std::shared_ptr<RunnerMemory> memory) {
+    EngineParts all = parts;
+    all.followers = followers;
+    all.memory = std::move(memory);
+    return EngineCore::Create(all, own, key);
+  };
   CreatedEngine out;
   out.model = loaded->model.get();
   out.machine = &loaded->device.machine();
@@ -90,7 +95,8 @@ Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, Ran
   if (in_groups) {
     LATTE_ASSIGN_OR_RETURN(out.engine, ranks->JoinEngines(settings, key, make));
   } else {
-    LATTE_ASSIGN_OR_RETURN(out.engine, make(settings));
+    LATTE_ASSIGN_OR_RETURN(
+        out.engine, make(settings, ranks == nullptr ? nullptr : &ranks->followers(), nullptr));
   }
   return out;
 }

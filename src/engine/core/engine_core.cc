@@ -32,33 +32,40 @@ EngineParts Complete(EngineParts parts) {
   return parts;
 }
 
-RunnerParts RunnerPartsOf(const EngineParts& parts, LatentCache& cache, Workspace& workspace,
-                          ThreadPool& threads) {
-  return {.model = parts.model,
-          .cache = &cache,
-          .workspace = &workspace,
-          .exec = {.threads = &threads, .machine = parts.machine, .stream = parts.stream},
-          .announcer = parts.followers};
+RunnerParts RunnerPartsOf(const EngineParts& parts) {
+  return {
+      .model = parts.model,
+      .cache = &parts.memory->cache,
+      .workspace = &parts.memory->workspace,
+      .exec = {.threads = &parts.memory->threads, .machine = parts.machine, .stream = parts.stream},
+      .announcer = parts.followers};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
+Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& given,
                                                        const Settings& settings,
                                                        const ModelKey& key) {
-  LATTE_ASSIGN_OR_RETURN(
-      LatentCache cache,
-      LatentCache::Create(settings.cache_spec, settings.pages_of_rank(), parts.model->device()));
+  EngineParts parts = given;
+  if (!parts.memory) {
+    LATTE_ASSIGN_OR_RETURN(
+        LatentCache cache,
+        LatentCache::Create(settings.cache_spec, settings.pages_of_rank(), parts.model->device()));
+    LATTE_ASSIGN_OR_RETURN(parts.memory, CatchExhaustion([&]() -> Result<decltype(parts.memory)> {
+                             return std::make_shared<RunnerMemory>(
+                                 settings.options.threads, std::move(cache), parts.model->device());
+                           }));
+  }
   if (parts.followers != nullptr)
     LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { parts.followers->Start(settings); }));
-  LATTE_ASSIGN_OR_RETURN(
-      std::unique_ptr<EngineCore> core,
-      CatchExhaustion([&]() -> Result<std::unique_ptr<EngineCore>> {
-        std::unique_ptr<EngineCore> out(new EngineCore(parts, settings, std::move(cache)));
-        if (!parts.model->device().is_host())
-          out->runner_.Prepare(out->step_, PathsOf(settings), settings.options.max_tokens);
-        return out;
-      }));
+  LATTE_ASSIGN_OR_RETURN(std::unique_ptr<EngineCore> core,
+                         CatchExhaustion([&]() -> Result<std::unique_ptr<EngineCore>> {
+                           std::unique_ptr<EngineCore> out(new EngineCore(parts, settings));
+                           if (!parts.model->device().is_host())
+                             out->runner_.Prepare(out->step_, PathsOf(settings),
+                                                  settings.options.max_tokens);
+                           return out;
+                         }));
   std::unique_ptr<PrefixStore> store;
   if (!settings.options.cache_dir.empty()) {
     PrefixStoreOptions options;
@@ -74,27 +81,24 @@ Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
   return core;
 }
 
-EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, LatentCache cache)
+EngineCore::EngineCore(const EngineParts& parts, const Settings& settings)
     : parts_(Complete(parts)),
       settings_(settings),
       rules_{&parts.model->config(), &settings_, parts.tokenizer},
-      threads_(settings.options.threads),
-      cache_(std::move(cache)),
+      memory_(parts.memory),
       pages_(CacheRules(settings)),
-      workspace_(parts.model->device()),
       step_(CapacityOf(settings, parts.followers)),
-      runner_(RunnerPartsOf(parts, cache_, workspace_, threads_), OptionsOfRunner(settings),
-              step_.capacity()),
+      runner_(RunnerPartsOf(parts), OptionsOfRunner(settings), step_.capacity()),
       scheduler_(OptionsOfScheduler(), pages_),
       draft_policy_(settings),
       streams_(parts.tokenizer),
       inbox_({settings.options.max_queued_requests, settings.options.max_queued_tokens}),
       grammars_(parts_.grammar_compiler, parts_.now, [this] { inbox_.Wake(); }),
       masks_(parts.model->config().vocab, parts_.now, [this] { inbox_.Wake(); }) {
-  settings_.options.threads = threads_.threads();
+  settings_.options.threads = threads().threads();
   // On another device Create measures the steps, and takes what they need.
-  if (workspace_.device().is_host())
-    workspace_.Reserve(StepWorkspaceBytes(parts.model->config(), settings_.options));
+  if (parts.model->device().is_host())
+    memory_->workspace.Reserve(StepWorkspaceBytes(parts.model->config(), settings_.options));
 }
 
 SchedulerOptions EngineCore::OptionsOfScheduler() {
@@ -116,7 +120,7 @@ void EngineCore::MakeDrafter() {
   drafter_ = std::make_unique<MtpDrafter>(MtpDrafter::Parts{
       .runner = &runner_,
       .cache = &pages_,
-      .threads = &threads_,
+      .threads = &threads(),
       .host = parts_.host,
       .add_page_ops = [this](latte::Step& step) { mover_->AddPageOps(pages_.TakeOps(), step); },
       .path = expanded ? MlaPath::kDecompressed : MlaPath::kAbsorbed,
@@ -383,6 +387,7 @@ void EngineCore::UpdateStats(const StepPlan& plan, double seconds) {
   stats_.masks = masks.masks;
   stats_.mask_seconds = masks.seconds;
   stats_.mask_wait_seconds = masks.wait_seconds;
+  if (parts_.followers != nullptr) stats_.idle_tokens = parts_.followers->idle_tokens();
   stats_.step_seconds += seconds;
   stats_.forward_seconds += forward_seconds_;
 }

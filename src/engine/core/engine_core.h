@@ -20,6 +20,7 @@
 #include "src/engine/settings.h"
 #include "src/engine/speculate/drafter.h"
 #include "src/engine/step/runner.h"
+#include "src/engine/step/runner_memory.h"
 
 namespace latte {
 
@@ -32,6 +33,8 @@ struct EngineParts {
   const Machine* host = nullptr;           // samples; null: `machine`
   DeviceStream stream = nullptr;           // of the model's device
   StepAnnouncer* followers = nullptr;      // of the leader of a group of ranks
+  // Of another engine over the model, whose steps never run at the same time; null: the engine has its own.
+  std::shared_ptr<RunnerMemory> memory = {};
   // Compiles grammars for the vocabulary; null: for that of the tokenizer.
   GrammarService::MakeCompiler grammar_compiler = {};
   std::function<std::chrono::steady_clock::time_point()> now = {};  // for what takes too long
@@ -63,9 +66,14 @@ class EngineCore final : public Engine {
   // What Submit checks a request against; thread-safe, as the count of waiting requests.
   const RequestRules& rules() const { return rules_; }
   QueueCount queue() const { return inbox_.queue(); }
-  ThreadPool& threads() { return threads_; }
+  ThreadPool& threads() { return memory_->threads; }
+  const std::shared_ptr<RunnerMemory>& memory() const { return memory_; }
   using Requests = std::map<RequestId, std::unique_ptr<RequestState>>;
   const Requests& requests() const { return requests_; }  // that have not ended; between steps
+  // Engine-thread only, between steps.
+  CacheManager& pages() { return pages_; }
+  const CacheManager& pages() const { return pages_; }
+  const Scheduler& scheduler() const { return scheduler_; }
 
  private:
   // A token to sample, and the row of the hidden states that its logits come from; its drafts have the
@@ -92,7 +100,7 @@ class EngineCore final : public Engine {
     int64_t blocks = 0;
   };
 
-  EngineCore(const EngineParts& parts, const Settings& settings, LatentCache cache);
+  EngineCore(const EngineParts& parts, const Settings& settings);
   [[nodiscard]] Status SaveAllPrefixes();
   SchedulerOptions OptionsOfScheduler();
   void MakeDrafter();
@@ -134,10 +142,8 @@ class EngineCore final : public Engine {
   EngineParts parts_;
   Settings settings_;
   RequestRules rules_;
-  ThreadPool threads_;
-  LatentCache cache_;
+  std::shared_ptr<RunnerMemory> memory_;
   CacheManager pages_;
-  Workspace workspace_;
   latte::Step step_;
   Runner runner_;
   Scheduler scheduler_;

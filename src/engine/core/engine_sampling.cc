@@ -204,7 +204,7 @@ Result<std::vector<Result<SampledToken>>> EngineCore::SampleRound(std::span<cons
   std::vector<SampleInput> inputs;
   for (const Sampling& s : round)
     inputs.push_back(InputOf(s, {block.logits.Row<float>(s.in_block), vocab}));
-  std::vector<Result<SampledToken>> sampled = SampleAll(inputs, threads_);
+  std::vector<Result<SampledToken>> sampled = SampleAll(inputs, threads());
   for (size_t i = 0; i < round.size(); ++i) {
     const Output& output = *round[i].output;
     if (output.grammar && !output.grammar->status)

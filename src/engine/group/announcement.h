@@ -17,9 +17,11 @@ enum class AnnouncementKind : int64_t {
   kOpen,    // a model, to be loaded: its name and options
   kStart,   // settings of an engine, which has a new cache
   kGroups,  // each group with an engine of its own, until these end: their settings
+  kSpread,  // of the leader of a group: rank 0 of the world leads until it announces kPause
+  kPause,
   kStop,
 };
-inline constexpr int64_t kAnnouncementKinds = 5;
+inline constexpr int64_t kAnnouncementKinds = 7;
 
 // A view of the message that was read.
 struct Announcement {

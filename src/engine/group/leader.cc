@@ -1,5 +1,7 @@
 #include "src/engine/group/leader.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "src/engine/group/group_settings.h"
@@ -32,19 +34,26 @@ void Followers::Fail(const std::string& why) { EndGroup(*comms_.world, why); }
 
 void Followers::Send(const Step& step) { SendToAll(*ranks_, WriteAnnouncement(step)); }
 
+AgreedCall Followers::Ask(const WantedCall& mine) {
+  AgreedCall agreed = meeting_->Ask(mine);
+  const int64_t most = std::ranges::max(agreed.group_tokens);
+  for (const int64_t tokens : agreed.group_tokens) idle_tokens_ += most - tokens;
+  return agreed;
+}
+
 // Only steps with experts concern other groups.
 void Followers::Announce(Step& step, Runner& runner) {
   const int64_t tokens = step.kind == StepKind::kDraftRows ? 0 : step.token_count();
   step.group_tokens.Clear();
-  if (tokens > 0 && comms_.groups > 1 && !meeting_) {
-    step.group_tokens.Resize(comms_.groups);
-    std::ranges::fill(step.group_tokens.values(), 0);
-    step.group_tokens.values().front() = tokens;
-  }
+  if (tokens > 0 && comms_.groups > 1 && !meeting_)
+    for (int64_t group = 0; group < comms_.groups; ++group)
+      step.group_tokens.Add(comms_.spread ? RankShare{group, comms_.groups}.Of(tokens)
+                            : group == 0  ? tokens
+                                          : 0);
   while (tokens > 0 && meeting_) {
     const bool drafts = step.kind == StepKind::kDraft;
     const AgreedCall agreed =
-        meeting_->Ask({drafts ? GroupCall::kDraft : GroupCall::kForward, step.run.layer, tokens});
+        Ask({drafts ? GroupCall::kDraft : GroupCall::kForward, step.run.layer, tokens});
     if (!agreed.is_mine) {
       TakePart(agreed, runner);
       continue;
@@ -68,7 +77,7 @@ void Followers::TakePart(const AgreedCall& agreed, Runner& runner) {
 void Followers::Finish(Runner& runner) {
   if (!meeting_) return;
   while (true) {
-    const AgreedCall agreed = meeting_->Ask({});
+    const AgreedCall agreed = Ask({});
     if (agreed.is_mine) return;  // all want it
     TakePart(agreed, runner);
   }

@@ -37,9 +37,11 @@ class Followers final : public StepAnnouncer {
   void Announce(Step& step, Runner& runner) override;
   void Finish(Runner& runner) override;
   void Fail(const std::string& why) override;
+  int64_t idle_tokens() const override { return idle_tokens_; }
 
  private:
   void Send(const Step& step);
+  AgreedCall Ask(const WantedCall& mine);
   // In a step of other groups.
   void TakePart(const AgreedCall& agreed, Runner& runner);
 
@@ -47,6 +49,7 @@ class Followers final : public StepAnnouncer {
   Communicator* ranks_;             // that follow
   std::optional<Meeting> meeting_;  // none: of the leader of the world
   std::optional<Step> idle_;        // a step of other groups
+  int64_t idle_tokens_ = 0;
 };
 
 // Ends the group for `why`: the others learn which rank has failed.

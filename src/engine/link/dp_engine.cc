@@ -17,23 +17,40 @@ constexpr std::chrono::milliseconds kLookAgain(1);
 // Prefixes are written to disks that may be slow.
 constexpr std::chrono::hours kSaving(1);
 
-void AddStats(const EngineStats& from, EngineStats& to) {
+// All counts but pages, which several engines may count.
+void AddRequests(const EngineStats& from, EngineStats& to) {
   to.waiting += from.waiting;
   to.running += from.running;
+  AddCounters(from, to);
+}
+
+void AddGroup(const EngineStats& from, EngineStats& to) {
+  AddRequests(from, to);
   to.pages_total += from.pages_total;
   to.pages_used += from.pages_used;
   to.pages_cached += from.pages_cached;
-  AddCounters(from, to);
-  // Groups step together: their times are not added.
+  // Groups step together, and all count for all: their times are not added.
+  to.idle_tokens = std::max(to.idle_tokens, from.idle_tokens);
   to.steps = std::max(to.steps, from.steps);
   to.step_seconds = std::max(to.step_seconds, from.step_seconds);
   to.forward_seconds = std::max(to.forward_seconds, from.forward_seconds);
+}
+
+// borrowed: pages that groups count as used.
+void AddSpread(const EngineStats& from, int64_t borrowed, EngineStats& to) {
+  AddRequests(from, to);
+  to.pages_used += from.pages_used - borrowed;
+  to.pages_cached += from.pages_cached;
+  to.steps += from.steps;
+  to.step_seconds += from.step_seconds;
+  to.forward_seconds += from.forward_seconds;
 }
 
 }  // namespace
 
 DpEngine::DpEngine(Parts parts)
     : parts_(std::move(parts)),
+      options_(parts_.own->core().options()),
       limits_{options().max_queued_requests, options().max_queued_tokens},
       choice_(ChoiceRules(parts_.own->core().settings())),
       ordered_(static_cast<size_t>(parts_.leaders->size())),
@@ -45,6 +62,13 @@ DpEngine::DpEngine(Parts parts)
     report.stats.page_bytes = own.page_bytes;
     report.stats.page_tokens = own.page_tokens;
   }
+  if (!parts_.spread) return;
+  options_.max_tokens = parts_.spread->core().options().max_tokens;
+  rule_.emplace(parts_.own->core().settings(), *parts_.own->core().rules().config);
+}
+
+const RequestRules& DpEngine::rules() const {
+  return parts_.spread ? parts_.spread->core().rules() : parts_.own->core().rules();
 }
 
 DpEngine::~DpEngine() {
@@ -72,29 +96,43 @@ Result<GivenRequest> DpEngine::Choose(const Sequence& s) const {
 
 Result<RequestId> DpEngine::Submit(Request request) {
   return CatchExhaustion([&]() -> Result<RequestId> {
-    LATTE_ASSIGN_OR_RETURN(const auto state, MakeRequestState(request, parts_.own->core().rules()));
+    LATTE_ASSIGN_OR_RETURN(const auto state, MakeRequestState(request, rules()));
+    const Sequence& s = state->outputs.front()->sequence;
     const std::lock_guard lock(mutex_);
     LATTE_ASSIGN_OR_RETURN(const RequestId id, IdAfter(last_id_, request.id));
-    LATTE_ASSIGN_OR_RETURN(GivenRequest given, Choose(state->outputs.front()->sequence));
-    Live& live = live_[id];
-    live = {std::move(given), request.n};
     request.id = id;
-    orders_.push_back({live.given.group, id, std::move(request)});
+    if (rule_ && rule_->Spreads(s.length(), s.spec.max_len - s.length())) {
+      const int answers = request.n;
+      LATTE_RETURN_IF_ERROR(parts_.spread->core().Submit(std::move(request)));
+      live_[id] = {std::nullopt, answers};
+    } else {
+      LATTE_ASSIGN_OR_RETURN(GivenRequest given, Choose(s));
+      Give(id, std::move(request), std::move(given));
+    }
     last_id_ = id;
-    choice_.Add(live.given);
-    QueueCount& ordered = ordered_[static_cast<size_t>(live.given.group)];
-    ++ordered.requests;
-    ordered.tokens += live.given.prompt;
     changed_.notify_all();
     return id;
   });
+}
+
+void DpEngine::Give(RequestId id, Request request, GivenRequest given) {
+  Live& live = live_[id];
+  live = {std::move(given), request.n};
+  orders_.push_back({live.given->group, id, std::move(request)});
+  choice_.Add(*live.given);
+  QueueCount& ordered = ordered_[static_cast<size_t>(live.given->group)];
+  ++ordered.requests;
+  ordered.tokens += live.given->prompt;
 }
 
 void DpEngine::Cancel(RequestId id) {
   const std::lock_guard lock(mutex_);
   const auto live = live_.find(id);
   if (live == live_.end()) return;
-  orders_.push_back({live->second.given.group, id, std::nullopt});
+  if (const auto& given = live->second.given)
+    orders_.push_back({given->group, id, std::nullopt});
+  else
+    parts_.spread->core().Cancel(id);
   changed_.notify_all();
 }
 
@@ -136,9 +174,9 @@ void DpEngine::Note(const TokenEvent& event) {
   const auto live = live_.find(event.request);
   if (live == live_.end()) return;
   Live& request = live->second;
-  if (event.token) choice_.Generated(request.given, *event.token);
+  if (event.token && request.given) choice_.Generated(*request.given, *event.token);
   if (!event.finish || --request.open > 0) return;
-  choice_.Remove(request.given);
+  if (request.given) choice_.Remove(*request.given);
   live_.erase(live);
 }
 
@@ -157,7 +195,16 @@ std::vector<TokenEvent> DpEngine::Note(std::vector<GroupReport> reports,
     report.events.clear();
     for (const GroupReport::Prefill& prefill : report.prefills)
       if (const auto live = live_.find(prefill.request); live != live_.end())
-        choice_.Prefills(live->second.given, prefill.tokens);
+        choice_.Prefills(*live->second.given, prefill.tokens);
+  }
+  if (parts_.spread) {
+    for (TokenEvent& event : parts_.spread->TakeEvents()) {
+      Note(event);
+      events.push_back(std::move(event));
+    }
+    more_to_do_ = more_to_do_ || parts_.spread->HasWork();
+    spread_stats_ = parts_.spread->core().Stats();
+    borrowed_ = parts_.spread->borrowed();
   }
   for (size_t i = 0; i < told.size(); ++i) {
     ordered_[i].requests -= told[i].requests;
@@ -165,6 +212,29 @@ std::vector<TokenEvent> DpEngine::Note(std::vector<GroupReport> reports,
   }
   reports_ = std::move(reports);
   return events;
+}
+
+GroupOrders DpEngine::TakeOrders() {
+  GroupOrders out;
+  out.orders = std::exchange(orders_, {});
+  if (!parts_.spread) return out;
+  out.spread = parts_.spread->HasWork();
+  for (int64_t group = 0; group < std::ssize(reports_); ++group)
+    out.pages.push_back({parts_.spread->Claim(group), parts_.spread->TakeReturned(group)});
+  return out;
+}
+
+void DpEngine::StepSpread(const std::vector<GroupReport>& reports, bool steps) {
+  if (!parts_.spread) return;
+  for (size_t i = 0; i < reports.size(); ++i)
+    parts_.spread->Lent(static_cast<int64_t>(i), reports[i].lent, reports[i].lacks);
+  if (!steps) return;
+  if (const Status stepped = parts_.spread->Step(); !stepped) {
+    // A rank was lost, which all learn.
+    if (stepped.error().code == Code::kUnavailable)
+      throw RankLost(RankLost::kUnknown, stepped.error().message);
+    EndGroup(*parts_.followers->comms().world, stepped.error().message);
+  }
 }
 
 Status DpEngine::Step() {
@@ -175,12 +245,17 @@ Status DpEngine::Step() {
     const std::lock_guard lock(mutex_);
     woken_ = false;
     if (orders_.empty() && !more_to_do_ && live_.empty()) return {};
-    orders.orders = std::exchange(orders_, {});
+    orders = TakeOrders();
     told = ordered_;
   }
   std::vector<TokenEvent> events;
-  const Status done =
-      CatchExhaustion([&] { return CatchLostRanks([&] { events = Note(Tell(orders), told); }); });
+  const Status done = CatchExhaustion([&] {
+    return CatchLostRanks([&] {
+      std::vector<GroupReport> reports = Tell(orders);
+      StepSpread(reports, orders.spread);
+      events = Note(std::move(reports), told);
+    });
+  });
   if (!done) broken_ = done.error();
   if (sink_ && !events.empty()) sink_(events);
   return done;
@@ -188,12 +263,17 @@ Status DpEngine::Step() {
 
 Status DpEngine::SavePrefixes() {
   Status saved;
+  const auto keep_first = [&](const Status& one) {
+    if (saved) saved = one;
+  };
   LATTE_RETURN_IF_ERROR(CatchExhaustion([&] {
     return CatchLostRanks([&] {
       parts_.leaders->SetDeadline(kSaving);
+      const bool spread = parts_.spread != nullptr;
       for (const GroupReport& report :
-           Tell({.kind = GroupOrders::Kind::kSavePrefixes, .orders = {}}))
-        if (report.error && saved) saved = tl::unexpected<Error>(*report.error);
+           Tell({.kind = GroupOrders::Kind::kSavePrefixes, .spread = spread, .orders = {}}))
+        if (report.error) keep_first(tl::unexpected<Error>(*report.error));
+      if (spread) keep_first(parts_.spread->SavePrefixes());
       parts_.leaders->SetDeadline(kCallDeadline);
     });
   }));
@@ -212,7 +292,9 @@ EngineStats DpEngine::Stats() const {
   const std::vector<EngineStats> all = GroupStats();
   out.page_bytes = all.front().page_bytes;
   out.page_tokens = all.front().page_tokens;
-  for (const EngineStats& one : all) AddStats(one, out);
+  for (const EngineStats& one : all) AddGroup(one, out);
+  const std::lock_guard lock(mutex_);
+  AddSpread(spread_stats_, borrowed_, out);
   return out;
 }
 

@@ -1,30 +1,28 @@
 // Engines of groups of ranks give the answers of one engine alone, and make the same collectives.
 #include "src/engine/link/dp_engine.h"
 
-#include <algorithm>
 #include <atomic>
-#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "src/base/random.h"
-#include "src/engine/link/rank_group.h"
-#include "src/models/registry.h"
-#include "tests/support/avx2_machine.h"
-#include "tests/support/comm/recorded.h"
-#include "tests/support/comm/threads.h"
 #include "tests/support/parameter_name.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/step/dp_world.h"
 
 namespace latte::dp_engine_test {
 namespace {
 
-using testing_support::CollectiveRecord;
+using testing_support::Answers;
+using testing_support::Ask;
 using testing_support::CollectiveTrace;
-using testing_support::MakeRecorded;
+using testing_support::DpWorld;
+using testing_support::Finish;
+using testing_support::kLeaders;
+using testing_support::kWorld;
+using testing_support::Listen;
+using testing_support::Of;
 using testing_support::RunRanks;
 using testing_support::TraceDifference;
 
@@ -46,62 +44,6 @@ struct Case {
   }
 };
 
-struct Answer {
-  std::vector<int32_t> tokens;
-  std::vector<float> logprobs;
-  std::optional<FinishReason> finish;
-  Error error;
-  bool operator==(const Answer& other) const {
-    return tokens == other.tokens && logprobs == other.logprobs && finish == other.finish;
-  }
-};
-void PrintTo(const Answer& a, std::ostream* out) {
-  *out << fmt::format("[{}] {}", fmt::join(a.tokens, " "), a.error.message);
-}
-using Answers = std::map<std::pair<uint64_t, int>, Answer>;  // by user_data and choice
-
-Request Ask(int64_t length, uint64_t name, int64_t vocab) {
-  Request r;
-  for (int64_t i = 0; i < length; ++i)
-    r.tokens.push_back(
-        static_cast<int32_t>(Mix64(static_cast<uint64_t>(i)) % static_cast<uint64_t>(vocab)));
-  r.tokens.back() = static_cast<int32_t>(name % 7);
-  r.sampling.temperature = 0.8;
-  r.sampling.seed = name;
-  r.stop.max_tokens = static_cast<int64_t>(20 + name % 17);
-  r.stop.ignore_eos = true;
-  r.logprobs = 0;
-  r.user_data = name;
-  return r;
-}
-
-// Writes events down.
-void Listen(Engine& engine, Answers& answers) {
-  engine.SetEventSink([&answers](std::span<const TokenEvent> events) {
-    for (const TokenEvent& e : events) {
-      Answer& a = answers[{e.user_data, e.choice}];
-      EXPECT_FALSE(a.finish) << "an event after the last";
-      if (e.token) a.tokens.push_back(*e.token);
-      if (e.logprobs) a.logprobs.push_back(e.logprobs->chosen.logprob);
-      a.finish = e.finish;
-      a.error = e.error;
-    }
-  });
-}
-
-// Steps until nothing is left.
-void Finish(Engine& engine) {
-  const auto patience = std::chrono::seconds(10);
-  do {
-    const Status stepped = engine.Step();
-    ASSERT_TRUE(stepped) << ToString(stepped.error());
-    const EngineStats stats = engine.Stats();
-    if (stats.running + stats.waiting == 0 && !engine.WaitForWork(std::chrono::steady_clock::now()))
-      return;
-  } while (engine.WaitForWork(std::chrono::steady_clock::now() + patience));
-  FAIL() << "stuck";
-}
-
 // Prompts of several lengths, which begin alike; one is answered twice; some come later.
 Answers AskAll(Engine& engine, int64_t vocab) {
   Answers out;
@@ -118,17 +60,6 @@ Answers AskAll(Engine& engine, int64_t vocab) {
   Finish(engine);
   EXPECT_TRUE(engine.Submit(Ask(60, ++name, vocab)));  // the other groups are idle
   Finish(engine);
-  return out;
-}
-
-// Groups as a trace names them.
-constexpr const char* kWorld = "world.0";
-constexpr const char* kLeaders = "world.0.1";
-
-CollectiveTrace Of(const CollectiveTrace& trace, std::string_view group) {
-  CollectiveTrace out;
-  std::ranges::copy_if(trace, std::back_inserter(out),
-                       [&](const CollectiveRecord& one) { return one.group == group; });
   return out;
 }
 
@@ -175,55 +106,28 @@ class DpEngineTest : public testing::TestWithParam<Case> {
     return AskAll(**core, model->config().vocab);
   }
 
-  // Calls f(engine) on rank 0 of a world in groups.
-  void Lead(const std::function<void(DpEngine&)>& f) {
+  DpWorld World() const {
     const Case& c = GetParam();
-    traces_.assign(static_cast<size_t>(c.ranks), {});
-    RunRanks(c.ranks, {.deadline = std::chrono::seconds(60)}, [&](Communicator& threads) {
-      const auto recorded = MakeRecorded(threads, traces_[static_cast<size_t>(threads.rank())]);
-      const auto made = RankGroup::Create(recorded->Split(0, threads.rank()),
-                                          {.groups = c.groups, .whole_experts = c.whole_experts});
-      ASSERT_TRUE(made) << ToString(made.error());
-      RankGroup& group = **made;
-      if (!group.leads()) return Follow(group);
-      ModelOptions options = Wanted();
-      ASSERT_TRUE(group.AnnounceModel("any", options));
-      const auto model = group.ShareInGroups(Load(options));
-      ASSERT_TRUE(model) << ToString(model.error());
-      const Settings settings = SettingsFor(**model, group.share());
-      const auto engine = group.JoinEngines(settings, {}, [&](const Settings& own) {
-        return EngineCore::Create(
-            {.model = model->get(), .machine = &machine_, .followers = &group.followers()}, own);
-      });
-      ASSERT_TRUE(engine) << ToString(engine.error());
-      f(dynamic_cast<DpEngine&>(**engine));
-    });
+    return {.model = c.model,
+            .ranks = c.ranks,
+            .groups = c.groups,
+            .whole_experts = c.whole_experts,
+            .mtp = Wanted().mtp,
+            .settings = [this](const Model& model, const RankShare& share) {
+              return SettingsFor(model, share);
+            }};
   }
-
-  void Follow(RankGroup& group) {
-    RankGroup::Loaders load;
-    load.share = [&](const std::string&, const ModelOptions& options) {
-      return Result<std::unique_ptr<Model>>(Wrap(Load(options), group.world().rank()));
-    };
-    load.tokenizer = [](const std::string&) {
-      return Tokenizer::Load(std::string(LATTE_SOURCE_DIR) + "/models/tiny");
-    };
-    const Status followed = group.Follow(machine_, load);
-    if (!followed) throw RankLost(group.world().rank(), followed.error().message);
-  }
-
-  // Of rank `rank`.
-  virtual std::unique_ptr<Model> Wrap(std::unique_ptr<Model> model, int) { return model; }
+  void Lead(const std::function<void(DpEngine&)>& f) const { World().Lead(f); }
 
   Machine machine_ = testing_support::MachineWithAvx2();
   std::string cache_dir_;
-  std::vector<CollectiveTrace> traces_;
 };
 
 TEST_P(DpEngineTest, AnswersAreTheBytesOfOneRank) {
   const Answers expected = AskOne();
   ASSERT_EQ(expected.size(), 9U);
-  Lead([&](DpEngine& engine) {
+  DpWorld world = World();
+  world.Lead([&](DpEngine& engine) {
     EXPECT_EQ(AskAll(engine, Load({})->config().vocab), expected);
     const EngineStats all = engine.Stats();
     EXPECT_EQ(all.pages_used, 0);
@@ -242,11 +146,11 @@ TEST_P(DpEngineTest, AnswersAreTheBytesOfOneRank) {
       EXPECT_GT(all.drafted_tokens, 0);
     }
   });
-  for (const CollectiveTrace& trace : traces_) {
+  for (const CollectiveTrace& trace : world.traces) {
     const bool leads = Of(trace, kLeaders).size() > 2;
-    EXPECT_EQ(TraceDifference(Of(traces_.front(), kWorld), Of(trace, kWorld)), "");
+    EXPECT_EQ(TraceDifference(Of(world.traces.front(), kWorld), Of(trace, kWorld)), "");
     if (leads) {
-      EXPECT_EQ(TraceDifference(Of(traces_.front(), kLeaders), Of(trace, kLeaders)), "");
+      EXPECT_EQ(TraceDifference(Of(world.traces.front(), kLeaders), Of(trace, kLeaders)), "");
     }
   }
 }
@@ -310,6 +214,17 @@ TEST_P(DpEngineOfTinyTest, RowsOfRequestsAreDividedAmongGroups) {
   Lead([&](DpEngine& engine) {
     ask(engine);
     for (const EngineStats& one : engine.GroupStats()) EXPECT_EQ(one.pages_cached, kept / 4);
+  });
+}
+
+TEST_P(DpEngineOfTinyTest, GroupsWithoutTokensAreIdle) {
+  Lead([&](DpEngine& engine) {
+    engine.SetEventSink([](std::span<const TokenEvent>) {});
+    Request r = Ask(40, 1, 256);
+    r.stop.max_tokens = 1;
+    EXPECT_TRUE(engine.Submit(std::move(r)));
+    Finish(engine);
+    EXPECT_EQ(engine.Stats().idle_tokens, 3 * 40);
   });
 }
 
@@ -476,28 +391,26 @@ class FailingModel final : public Model {
   mutable std::atomic<int> calls_ = 0;
 };
 
-class DpEngineFailsTest : public DpEngineTest {
- protected:
-  std::unique_ptr<Model> Wrap(std::unique_ptr<Model> model, int rank) override {
-    if (rank != 1) return model;
-    return std::make_unique<FailingModel>(std::move(model));
-  }
-};
+using DpEngineFailsTest = DpEngineTest;
 INSTANTIATE_TEST_SUITE_P(Tiny, DpEngineFailsTest,
                          testing::Values(Case{"models/tiny"}, Case{"models/tiny", 4, 2}),
                          testing_support::ParameterName());
 
 TEST_P(DpEngineFailsTest, ARankThatFailsIsNamedAndEndsAll) {
   Error error;
-  EXPECT_THROW(Lead([&](DpEngine& engine) {
-                 Answers answers;
-                 Listen(engine, answers);
-                 for (uint64_t name = 1; name < 5; ++name)
-                   ASSERT_TRUE(engine.Submit(Ask(30, name, 256)));
-                 for (int i = 0; i < 20 && error.message.empty(); ++i)
-                   if (const Status stepped = engine.Step(); !stepped) error = stepped.error();
-                 EXPECT_FALSE(engine.Step()) << "it goes on";
-               }),
+  DpWorld world = World();
+  world.wrap = [](std::unique_ptr<Model> model, int rank) -> std::unique_ptr<Model> {
+    if (rank != 1) return model;
+    return std::make_unique<FailingModel>(std::move(model));
+  };
+  EXPECT_THROW(world.Lead([&](DpEngine& engine) {
+    Answers answers;
+    Listen(engine, answers);
+    for (uint64_t name = 1; name < 5; ++name) ASSERT_TRUE(engine.Submit(Ask(30, name, 256)));
+    for (int i = 0; i < 20 && error.message.empty(); ++i)
+      if (const Status stepped = engine.Step(); !stepped) error = stepped.error();
+    EXPECT_FALSE(engine.Step()) << "it goes on";
+  }),
                RankLost);
   EXPECT_EQ(error.code, Code::kUnavailable);
   EXPECT_NE(error.message.find("rank 1"), std::string::npos) << error.message;

@@ -87,6 +87,7 @@ void VisitCounters(Stats& s, const F& visit) {
   visit(s.masks);
   visit(s.mask_seconds);
   visit(s.mask_wait_seconds);
+  visit(s.idle_tokens);
 }
 
 }  // namespace

@@ -1,14 +1,16 @@
 #include "src/engine/link/group_engine.h"
 
+#include <algorithm>
+
 #include "src/engine/group/leader.h"
 #include "src/engine/group/messages.h"
 #include "src/engine/link/engine_messages.h"
-#include "src/engine/link/group_choice.h"
+#include "src/engine/route/group_choice.h"
 
 namespace latte {
 namespace {
 
-constexpr int64_t kKinds = 3;
+constexpr int64_t kKinds = 4;
 
 Status OtherBuild(const char* what) {
   return Corrupt(fmt::format(
@@ -21,6 +23,12 @@ Status OtherBuild(const char* what) {
 std::vector<std::byte> WriteOrders(const GroupOrders& orders) {
   WireWriter out;
   out.Int(static_cast<int64_t>(orders.kind));
+  out.Int(orders.spread ? 1 : 0);
+  out.Int(std::ssize(orders.pages));
+  for (const GroupOrders::Pages& pages : orders.pages) {
+    out.Int(pages.lend);
+    out.List(std::span<const int32_t>(pages.returned));
+  }
   out.Int(std::ssize(orders.orders));
   for (const GroupOrders::Order& order : orders.orders) {
     out.Int(order.group);
@@ -37,6 +45,14 @@ Result<GroupOrders> ReadOrders(std::span<const std::byte> message) {
   const int64_t kind = in.Int();
   if (kind < 0 || kind >= kKinds) in.Fail();
   out.kind = static_cast<GroupOrders::Kind>(kind);
+  out.spread = in.Int() != 0;
+  for (int64_t rest = in.Int(); rest > 0 && in.good(); --rest) {
+    GroupOrders::Pages pages;
+    pages.lend = in.Int();
+    const auto returned = in.List<int32_t>();
+    pages.returned.assign(returned.begin(), returned.end());
+    out.pages.push_back(std::move(pages));
+  }
   for (int64_t rest = in.Int(); rest > 0 && in.good(); --rest) {
     GroupOrders::Order order;
     order.group = in.Int();
@@ -56,6 +72,8 @@ std::vector<std::byte> WriteReport(const GroupReport& report) {
   Write(report.stats, out);
   WriteEvents(report.events, out);
   out.List(std::span<const GroupReport::Prefill>(report.prefills));
+  out.List(std::span<const int32_t>(report.lent));
+  out.Int(report.lacks);
   out.Int(report.error ? 1 : 0);
   if (report.error) Write(*report.error, out);
   return out.Take();
@@ -71,6 +89,9 @@ Result<GroupReport> ReadReport(std::span<const std::byte> message) {
   out.events = ReadEvents(in);
   const auto prefills = in.List<GroupReport::Prefill>();
   out.prefills.assign(prefills.begin(), prefills.end());
+  const auto lent = in.List<int32_t>();
+  out.lent.assign(lent.begin(), lent.end());
+  out.lacks = in.Int();
   if (in.Int() != 0) out.error = ReadError(in);
   if (!in.ok()) return tl::unexpected(OtherBuild("the report of a group").error());
   return out;
@@ -107,9 +128,19 @@ void GroupEngine::Fail(const Error& error) {
   EndGroup(world_, error.message);
 }
 
+// Before the step, which saves pages that leave the cache.
+void GroupEngine::MovePages(const GroupOrders& orders, GroupReport& report) {
+  if (orders.pages.empty()) return;
+  const GroupOrders::Pages& own = orders.pages[static_cast<size_t>(group_)];
+  core_->pages().TakeBack(own.returned);
+  // Each sequence that runs may need a page for its next token.
+  report.lent = core_->pages().Lend(own.lend, core_->scheduler().running());
+}
+
 GroupReport GroupEngine::Do(const GroupOrders& orders) {
   for (const GroupOrders::Order& order : orders.orders) Accept(order);
   GroupReport out;
+  MovePages(orders, out);
   if (orders.kind == GroupOrders::Kind::kStep) {
     if (const Status stepped = core_->Step(); !stepped) Fail(stepped.error());
   } else if (orders.kind == GroupOrders::Kind::kSavePrefixes) {
@@ -120,17 +151,22 @@ GroupReport GroupEngine::Do(const GroupOrders& orders) {
   out.stats = core_->Stats();
   out.events = std::exchange(events_, {});
   out.prefills = Prefills();
+  if (!orders.pages.empty())
+    out.lacks = std::max<int64_t>(core_->scheduler().PagesShort(0, /*ahead=*/1), 0);
   return out;
 }
 
-void FollowOrders(GroupEngine& engine, Communicator& leaders) {
+void FollowOrders(GroupEngine& engine, Communicator& leaders,
+                  const std::function<void()>& follow_spread) {
   std::vector<std::byte> message;
   while (true) {
     WaitForMessage(leaders, message);
     const Result<GroupOrders> orders = ReadOrders(message);
     if (!orders) EndGroup(leaders, orders.error().message);
     if (orders->kind == GroupOrders::Kind::kStop) return;
-    GatherMessages(leaders, WriteReport(engine.Do(*orders)));
+    if (orders->kind != GroupOrders::Kind::kSpread)
+      GatherMessages(leaders, WriteReport(engine.Do(*orders)));
+    if (orders->spread) follow_spread();
   }
 }
 

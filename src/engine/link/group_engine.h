@@ -2,6 +2,7 @@
 // requests to groups and collects their events (dp_engine.h). All groups step together.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,14 +15,22 @@ namespace latte {
 
 // What rank 0 tells the leaders of groups: one message per step.
 struct GroupOrders {
-  enum class Kind : int64_t { kStep, kSavePrefixes, kStop };
+  enum class Kind : int64_t { kStep, kSavePrefixes, kSpread, kStop };
   struct Order {
     int64_t group = 0;
     RequestId id = 0;
     std::optional<Request> request;  // with this id; none: cancel it
   };
+  // Pages of one group for requests that are spread over groups (spread_engine.h).
+  struct Pages {
+    int64_t lend = 0;               // so many of those that are not in use
+    std::vector<int32_t> returned;  // that the group has lent
+  };
   Kind kind = Kind::kStep;
+  // After the report all ranks follow rank 0 in a step over spread requests; for kSpread without a report.
+  bool spread = false;
   std::vector<Order> orders;
+  std::vector<Pages> pages;  // by group; empty: nothing is spread
 };
 
 // The answer of a leader.
@@ -36,6 +45,8 @@ struct GroupReport {
   EngineStats stats;
   std::vector<TokenEvent> events;
   std::vector<Prefill> prefills;  // after these events
+  std::vector<int32_t> lent;      // pages, for spread requests
+  int64_t lacks = 0;              // pages that its requests wait for
   std::optional<Error> error;     // of SavePrefixes
 };
 
@@ -50,6 +61,7 @@ class GroupEngine {
   // group: its index. world: outlives this.
   GroupEngine(std::unique_ptr<EngineCore> core, int64_t group, Communicator& world);
 
+  EngineCore& core() { return *core_; }
   const EngineCore& core() const { return *core_; }
 
   // Carries out the orders for this group and, for kStep, a step together with all groups. Throws RankLost,
@@ -59,6 +71,7 @@ class GroupEngine {
  private:
   void Accept(const GroupOrders::Order& order);
   std::vector<GroupReport::Prefill> Prefills() const;
+  void MovePages(const GroupOrders& orders, GroupReport& report);
   [[noreturn]] void Fail(const Error& error);
 
   std::unique_ptr<EngineCore> core_;
@@ -67,7 +80,9 @@ class GroupEngine {
   std::vector<TokenEvent> events_;  // of the step
 };
 
-// Leaders but rank 0: does what rank 0 says until it says kStop. Throws RankLost.
-void FollowOrders(GroupEngine& engine, Communicator& leaders);
+// Leaders but rank 0: does what rank 0 says until it says kStop. follow_spread(): the part of this leader's
+// group in a step over spread requests. Throws RankLost.
+void FollowOrders(GroupEngine& engine, Communicator& leaders,
+                  const std::function<void()>& follow_spread);
 
 }  // namespace latte

@@ -10,6 +10,7 @@
 #include "src/engine/group/messages.h"
 #include "src/engine/group/wire.h"
 #include "src/engine/link/dp_engine.h"
+#include "src/engine/route/spread_rule.h"
 
 namespace latte {
 namespace {
@@ -72,6 +73,10 @@ RankGroup::RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layo
   leaders_ = world_->Split(rank % ranks_per_group == 0 ? 0 : 1, rank);
   comms_.group = group_.get();
   comms_.group_index = rank / ranks_per_group;
+  if (layout.cache_ranks == 1) {
+    across_ = world_->Split(rank % ranks_per_group, rank);
+    comms_.across = across_.get();
+  }
   if (group_->rank() == 0) comms_.leaders = leaders_.get();
   followers_ = Followers(comms_, Followers::Of::kWorld);
 }
@@ -161,27 +166,51 @@ Result<std::unique_ptr<Model>> RankGroup::Share(Result<std::unique_ptr<Model>> s
 Result<std::unique_ptr<Model>> RankGroup::ShareInGroups(Result<std::unique_ptr<Model>> share) {
   LATTE_RETURN_IF_ERROR(Agree(share));
   in_groups_.emplace(comms_, Followers::Of::kGroup);
+  if (across_) in_spread_.emplace(comms_.ForSpread(), Followers::Of::kWorld);
   return std::move(*share);
 }
 
 Result<std::unique_ptr<Engine>> RankGroup::JoinEngines(const Settings& settings,
                                                        const ModelKey& key,
-                                                       const MakeOwn& make_own) {
+                                                       const MakeEngine& make) {
   const std::vector<std::byte> message = WriteEngine(settings, key);
   LATTE_RETURN_IF_ERROR(
       CatchLostRanks([&] { followers_.Announce(AnnouncementKind::kGroups, message); }));
-  Result<std::unique_ptr<EngineCore>> own = make_own(settings);
-  if (!own) {
+  const auto stop = [&](const Error& error) {
     (void)CatchLostRanks([&] {
       SendToAll(*comms_.leaders, WriteOrders({.kind = GroupOrders::Kind::kStop, .orders = {}}));
       in_groups_->Stop();
     });
-    return tl::unexpected(own.error());
-  }
+    return tl::unexpected(error);
+  };
+  Result<std::unique_ptr<EngineCore>> own = make(settings, &*in_groups_, nullptr);
+  if (!own) return stop(own.error());
+  Result<std::unique_ptr<SpreadEngine>> spread = MakeSpread(settings, make, **own);
+  if (!spread) return stop(spread.error());
   return std::make_unique<DpEngine>(
       DpEngine::Parts{.own = std::make_unique<GroupEngine>(std::move(*own), 0, *world_),
                       .leaders = comms_.leaders,
-                      .followers = &*in_groups_});
+                      .followers = &*in_groups_,
+                      .spread = std::move(*spread)});
+}
+
+// The engine of spread requests, in the memory of `own`; null: requests are not spread.
+Result<std::unique_ptr<SpreadEngine>> RankGroup::MakeSpread(const Settings& group,
+                                                            const MakeEngine& make,
+                                                            const EngineCore& own) {
+  const std::optional<Settings> settings = in_spread_ ? SpreadSettings(group) : std::nullopt;
+  if (!settings) return nullptr;
+  LATTE_RETURN_IF_ERROR(CatchLostRanks([&] {
+    SendToAll(*comms_.leaders,
+              WriteOrders({.kind = GroupOrders::Kind::kSpread, .spread = true, .orders = {}}));
+    in_groups_->Announce(AnnouncementKind::kSpread, {});
+  }));
+  Result<std::unique_ptr<EngineCore>> core = make(*settings, &*in_spread_, own.memory());
+  LATTE_RETURN_IF_ERROR(
+      CatchLostRanks([&] { in_spread_->Announce(AnnouncementKind::kPause, {}); }));
+  if (!core) return tl::unexpected(core.error());
+  return std::make_unique<SpreadEngine>(
+      SpreadEngine::Parts{.core = std::move(*core), .world = &*in_spread_, .group = &*in_groups_});
 }
 
 // Another rank than 0: leads its group, or follows its leader, until the engines end.
@@ -206,8 +235,15 @@ Status RankGroup::JoinGroups(std::span<const std::byte> message, std::shared_ptr
                                                         .tokenizer = tokenizer,
                                                         .followers = &followers},
                                                        settings, key));
+  const FollowerParts parts{share.get(), &machine, comms_};
+  std::optional<SpreadFollower> spread;
+  if (across_) spread.emplace(parts, *core->memory());
   GroupEngine engine(std::move(core), comms_.group_index, *world_);
-  FollowOrders(engine, *leaders_);
+  FollowOrders(engine, *leaders_, [&] {
+    if (!spread) EndGroup(*world_, "a step over spread requests, which this build does not have");
+    followers.Announce(AnnouncementKind::kSpread, {});
+    if (const Status done = spread->Follow(); !done) EndGroup(*world_, done.error().message);
+  });
   followers.Stop();
   return {};
 }

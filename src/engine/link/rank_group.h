@@ -16,6 +16,7 @@
 #include "src/comm/communicator.h"
 #include "src/engine/core/engine_core.h"
 #include "src/engine/group/leader.h"
+#include "src/engine/link/spread_engine.h"
 
 namespace latte {
 
@@ -63,12 +64,14 @@ class RankGroup {
   // Bytes of the weights that each rank of the world has loaded; empty before.
   const std::vector<int64_t>& weight_bytes() const { return weight_bytes_; }
 
-  // Rank 0, after ShareInGroups: one engine, over `own` and engines of the same settings in all other
-  // groups. key: as EngineCore::Create. Errors: of `own`, kUnavailable for a lost rank.
-  using MakeOwn = std::function<Result<std::unique_ptr<EngineCore>>(const Settings& settings)>;
+  // Rank 0, after ShareInGroups: one engine, over engines of the same settings in all groups, and one of
+  // requests that are spread over groups. make: an engine of this rank, with `followers` and `memory` among its
+  // parts. key: as EngineCore::Create. Errors: of `make`, kUnavailable for a lost rank.
+  using MakeEngine = std::function<Result<std::unique_ptr<EngineCore>>(
+      const Settings& settings, StepAnnouncer* followers, std::shared_ptr<RunnerMemory> memory)>;
   [[nodiscard]] Result<std::unique_ptr<Engine>> JoinEngines(const Settings& settings,
                                                             const ModelKey& key,
-                                                            const MakeOwn& make_own);
+                                                            const MakeEngine& make);
 
   // The other ranks: until rank 0 ends. Errors: of `load`; kUnavailable if a rank is lost.
   struct Loaders {
@@ -83,6 +86,9 @@ class RankGroup {
   RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layout);
   void SetShares(ModelOptions& options) const;
   [[nodiscard]] Status Agree(const Result<std::unique_ptr<Model>>& share);
+  [[nodiscard]] Result<std::unique_ptr<SpreadEngine>> MakeSpread(const Settings& group,
+                                                                 const MakeEngine& make,
+                                                                 const EngineCore& own);
   [[nodiscard]] Status JoinGroups(std::span<const std::byte> message,
                                   std::shared_ptr<const Model> share, const Tokenizer* tokenizer,
                                   const Machine& machine);
@@ -91,12 +97,14 @@ class RankGroup {
   std::unique_ptr<Communicator> group_;    // null: there is one
   std::unique_ptr<Communicator> leaders_;  // the same
   std::unique_ptr<Communicator> cache_;    // null: each rank has all of the cache
+  std::unique_ptr<Communicator> across_;   // as RankComms
   RankComms comms_;
   bool whole_experts_;
   int64_t on_this_machine_;
   std::vector<int64_t> weight_bytes_;
   Followers followers_;
   std::optional<Followers> in_groups_;
+  std::optional<Followers> in_spread_;  // of the engine of spread requests
   bool lost_ = false;
   std::function<void(const Error&)> tell_load_error_;
 };

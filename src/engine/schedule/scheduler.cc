@@ -380,6 +380,19 @@ void Scheduler::Remove(Sequence& s) {
   s.state = SequenceState::kEnded;
 }
 
+int64_t Scheduler::PagesShort(int64_t owner, int64_t ahead) const {
+  const auto need = [&](const Sequence& s) {
+    const auto held = std::ssize(s.pages);
+    const int64_t pages = PagesFor(std::min(s.length() + ahead, s.spec.max_len));
+    // A page of every owner is left for each sequence that runs (Admit).
+    return std::max<int64_t>(cache_.NeedOf(owner, held, std::max<int64_t>(pages - held, 0)), 1);
+  };
+  int64_t out = -cache_.available_pages(owner);
+  for (const Sequence* s : running_) out += need(*s);
+  if (!queue_.empty()) out += need(**queue_.begin());
+  return out;
+}
+
 int64_t Scheduler::PagesFor(int64_t tokens) const { return CeilDiv(tokens, cache_.page_tokens()); }
 
 int64_t Scheduler::FreePlaces() const {

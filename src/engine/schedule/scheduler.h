@@ -114,6 +114,10 @@ class Scheduler {
   // Ends a sequence in whatever state it is, and releases its pages.
   void Remove(Sequence& s);
 
+  // How many pages of an owner the sequences lack: those that run for `ahead` more tokens each, the next one
+  // in the queue for its prompt and as many. Negative: pages that are left over.
+  int64_t PagesShort(int64_t owner, int64_t ahead) const;
+
   bool idle() const { return queue_.empty() && running_.empty(); }  // nothing to do
   int64_t waiting() const { return static_cast<int64_t>(queue_.size()); }
   int64_t running() const { return static_cast<int64_t>(running_.size()); }  // loading ones too

@@ -29,7 +29,8 @@ CacheManagerOptions CacheRules(const Settings& settings) {
   out.pages = settings.pages;
   out.page_tokens = settings.options.page_tokens;
   out.prefix_cache = settings.options.prefix_cache;
-  out.owners = settings.options.dcp;
+  out.owners = settings.owners().count;
+  out.lent = settings.spread > 1;
   out.save_evicted = !settings.options.cache_dir.empty();
   return out;
 }

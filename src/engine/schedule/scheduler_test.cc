@@ -428,5 +428,19 @@ TEST(Scheduler, RemovalFreesEverythingAtEveryPoint) {
   }
 }
 
+TEST(Scheduler, KnowsHowManyPagesItsSequencesLack) {
+  Trace t(Small(), Pages(8));  // of 4 tokens
+  EXPECT_EQ(t.scheduler().PagesShort(0, 1), -8);
+  t.Add('a', 8, 20);
+  EXPECT_EQ(t.scheduler().PagesShort(0, 1), 3 - 8);
+  EXPECT_EQ(t.Step(), "+a a 0-8L!");  // has room for the next token
+  EXPECT_EQ(t.scheduler().PagesShort(0, 1), 1 - 5);
+  EXPECT_EQ(t.scheduler().PagesShort(0, 12), 3 - 5);
+  t.Add('b', 30, 2);
+  t.Add('c', 30, 2);  // behind b, so it does not count
+  EXPECT_EQ(t.scheduler().PagesShort(0, 1), 1 + 8 - 5);
+  EXPECT_EQ(t.scheduler().PagesShort(0, 100), 4 + 8 - 5) << "no more than the longest answer";
+}
+
 }  // namespace
 }  // namespace latte::scheduler_test

@@ -84,6 +84,7 @@ StepContext Runner::Context(const Step& step) {
   out.tensor_ranks = comms_.group;
   out.cache_ranks = comms_.cache;
   out.merges_each_split = options_.merges_each_split;
+  out.is_spread = comms_.spread;
   if (comms_.groups > 1) {
     out.expert_ranks = comms_.world;
     out.group_tokens = step.group_tokens.values();
@@ -239,9 +240,10 @@ std::vector<std::byte> Runner::SavePage(int32_t page) {
   return std::move(sent_);
 }
 
-// The leader is owner 0 of the first ranks of its group, which have all pages together.
+// The leader is owner 0 of the first ranks of its group, or of the groups, which have all pages together.
 void Runner::SendPage(int32_t page) {
-  if (comms_.cache == nullptr || comms_.group->rank() >= owners_.count) return;
+  if (comms_.cache == nullptr) return;
+  if (comms_.group->rank() >= (comms_.spread ? 1 : owners_.count)) return;
   std::vector<std::byte> own;
   if (owners_.OwnerOf(page) == own_)
     own = latte::SavePage(cache_, owners_.PlaceOf(page), workspace_, exec_);

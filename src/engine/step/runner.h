@@ -36,9 +36,21 @@ struct RankComms {
   Communicator* world = nullptr;    // null: there are no other ranks
   Communicator* group = nullptr;    // the world, if there is one group
   Communicator* leaders = nullptr;  // the first rank of every group; null for other ranks
-  Communicator* cache = nullptr;    // ranks of the group that divide the cache; null: each has all
+  Communicator* cache = nullptr;    // ranks that divide the cache; null: each has all
+  // One rank of each group, all with the same place in their groups: they divide the cache of sequences that
+  // are spread over groups. Null: sequences are not spread.
+  Communicator* across = nullptr;
   int64_t groups = 1;
   int64_t group_index = 0;  // of this rank's group
+  bool spread = false;      // for steps over spread sequences: `cache` is `across`
+
+  // The same ranks, for steps over spread sequences. Requires: across.
+  RankComms ForSpread() const {
+    RankComms out = *this;
+    out.cache = across;
+    out.spread = true;
+    return out;
+  }
 };
 
 class Runner;
@@ -56,6 +68,8 @@ class StepAnnouncer {
   virtual void Announce(Step& step, Runner& runner) = 0;
   // As Runner::FinishStep.
   virtual void Finish(Runner& runner) = 0;
+  // As EngineStats::idle_tokens, of all steps so far.
+  virtual int64_t idle_tokens() const = 0;
   // The runner could not compute what was announced: the others cannot go on. Does not return.
   virtual void Fail(const std::string& why) = 0;
 };

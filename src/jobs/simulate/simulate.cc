@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "src/base/json_out.h"
-#include "src/engine/link/group_choice.h"
 #include "src/engine/request/inbox.h"
+#include "src/engine/route/group_choice.h"
 #include "src/engine/schedule/scheduler_rules.h"
 #include "src/jobs/bench/bench_timer.h"
 

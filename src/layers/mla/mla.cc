@@ -26,10 +26,19 @@ TensorView WUv(const MlaDims& dims, const Linear& kv_b) {
   return HeadRows(dims, kv_b, dims.n, dims.v);
 }
 
-Linear MlaLayer::OwnKvB() const {
+HeadParts MlaLayer::PartsIn(const StepContext& step) const {
+  if (!step.is_spread) return parts.begins.empty() ? HeadParts{{0, dims.h}, 0} : parts;
+  const KeyOwner owner = OwnerOf(step);
+  HeadParts out{{}, owner.index};
+  for (int64_t i = 0; i <= owner.count; ++i)
+    out.begins.push_back(RankShare{i, owner.count}.Rows().Begin(dims.h));
+  return out;
+}
+
+Linear MlaLayer::KvBOf(int64_t begin, int64_t end) const {
   const int64_t per_head = dims.n + dims.v;
   Linear out;
-  out.matrix = w_kv_b.matrix.ViewOfRows(own_begin() * per_head, own_end() * per_head);
+  out.matrix = w_kv_b.matrix.ViewOfRows(begin * per_head, end * per_head);
   return out;
 }
 
@@ -83,11 +92,14 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   const int64_t t = x.shape[0];
-  const int64_t h = mla.own_heads();
-  const TensorView o = workspace.Take(DType::kF32, {t, h, mla.dims.v});
+  const int64_t h = mla.PartsIn(step).own_heads();
+  const int64_t v = mla.dims.v;
+  const TensorView o = workspace.Take(DType::kF32, {t, h, v});
   AttendFrom(mla, angles, x, o, step);
-  const TensorView u =
-      GatherColumns(o.Reshape({t, h * mla.dims.v}), mla.w_o.inputs(), step, /*unit=*/mla.dims.v);
+  TensorView u = o.Reshape({t, h * v});
+  if (step.is_spread) u = GatherColumns(u, mla.dims.h * v, *step.cache_ranks, step, /*unit=*/v);
+  if (step.tensor_ranks != nullptr)
+    u = GatherColumns(u, mla.w_o.inputs(), *step.tensor_ranks, step, /*unit=*/v);
   ApplyShared(mla.w_o, u, y, step);
 }
 

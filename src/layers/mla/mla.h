@@ -59,14 +59,18 @@ namespace latte {
 // Ranks that divide a cache have the same H heads. Each computes them over its own keys, then passes on
 // the finished output of some: rank i of heads [begins[i], begins[i + 1]).
 struct HeadParts {
-  std::vector<int64_t> begins;  // [ranks + 1]; empty: this rank passes on all heads
-  int64_t own = 0;              // the place of this rank
+  std::vector<int64_t> begins = {};  // [ranks + 1]
+  int64_t own = 0;                   // the place of this rank
+
+  int64_t own_begin() const { return begins[static_cast<size_t>(own)]; }
+  int64_t own_end() const { return begins[static_cast<size_t>(own) + 1]; }
+  int64_t own_heads() const { return own_end() - own_begin(); }
 };
 
 // Weights and constants of one layer. Immutable after loading.
 struct MlaLayer {
   MlaDims dims;       // h: the heads of this rank
-  HeadParts parts;    // of these heads
+  HeadParts parts;    // of these heads; empty: this rank passes on all of them
   int64_t layer = 0;  // index into the cache
   float scale = 0;    // (N+R)^−1/2 · mscale²
   RopeConfig rope;
@@ -81,15 +85,10 @@ struct MlaLayer {
   // the keys that the layer before it attends to.
   std::optional<Indexer> indexer;
 
-  // The heads whose output this rank passes on: [own_begin, own_end) of dims.h.
-  int64_t own_begin() const { return parts.begins.empty() ? 0 : BeginOf(parts.own); }
-  int64_t own_end() const { return parts.begins.empty() ? dims.h : BeginOf(parts.own + 1); }
-  int64_t own_heads() const { return own_end() - own_begin(); }
-  // The rows of w_kv_b for them.
-  Linear OwnKvB() const;
-
- private:
-  int64_t BeginOf(int64_t i) const { return parts.begins[static_cast<size_t>(i)]; }
+  // The heads whose output each rank passes on in a step.
+  HeadParts PartsIn(const StepContext& step) const;
+  // The rows of w_kv_b for heads [begin, end).
+  Linear KvBOf(int64_t begin, int64_t end) const;
 };
 
 // Of heads in a row of w_kv_b: W_UK [H, N, C] and W_UV [H, V, C] inside it.

@@ -63,6 +63,7 @@ void AttendOverRanks(const MlaLayer& mla, MlaDecodeOp::Params p, const TensorVie
   Workspace& workspace = *step.workspace;
   const MlaDims& dims = mla.dims;
   const int64_t t = o.shape[0];
+  const HeadParts parts = mla.PartsIn(step);
   if (p.positions.empty())
     p.owner = OwnerOf(step);
   else
@@ -73,15 +74,16 @@ void AttendOverRanks(const MlaLayer& mla, MlaDecodeOp::Params p, const TensorVie
     Run<MlaDecodeOp>(p, step.exec);
     const TensorView partial = workspace.Take(DType::kF32, {t, dims.h, dims.v});
     UpProjectValues(dims, mla.w_kv_b, p.o_latent, partial, step);
-    return MergeOutputs(mla.parts, partial, p.lse, o, step);
+    return MergeOutputs(parts, partial, p.lse, o, step);
   }
   const int64_t rows = MlaDecodeOp::RowsOfSplits(p.sequences, p.owner) * dims.h;
   p.splits = {workspace.Take(DType::kF32, {rows, dims.c}), workspace.Take(DType::kF32, {rows}),
               workspace.Take(DType::kF32, {rows})};
   if (rows > 0) Run<MlaDecodeOp>(p, step.exec);
-  const TensorView o_latent = workspace.Take(DType::kF32, {t, mla.own_heads(), dims.c});
-  MergeSplits(mla.parts, p.splits, p.sequences, o_latent, step);
-  if (mla.own_heads() > 0) UpProjectValues(dims, mla.OwnKvB(), o_latent, o, step);
+  const TensorView o_latent = workspace.Take(DType::kF32, {t, parts.own_heads(), dims.c});
+  MergeSplits(parts, p.splits, p.sequences, o_latent, step);
+  if (parts.own_heads() > 0)
+    UpProjectValues(dims, mla.KvBOf(parts.own_begin(), parts.own_end()), o_latent, o, step);
 }
 
 }  // namespace

@@ -57,18 +57,19 @@ TensorView Heads(const TensorView& rows, int64_t begin, int64_t heads, int64_t p
 
 // Rows are rounded one by one, so keys and values of a token do not depend on the chunk that expands
 // them.
-ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceChunk& sequence, int64_t begin,
-                           int64_t end, StepContext& step) {
+ExpandedKeys ExpandLatents(const MlaLayer& mla, const HeadParts& parts,
+                           const SequenceChunk& sequence, int64_t begin, int64_t end,
+                           StepContext& step) {
   const MlaDims& dims = mla.dims;
   const TensorView rows =
       GatherKeys(mla, StreamId::kLatent, dims.latent(), sequence, begin, end, step);
-  const int64_t h = mla.own_heads();
+  const int64_t h = parts.own_heads();
   if (h == 0) return {};  // other ranks have read keys of this one
   const int64_t per_head = dims.n + dims.v;
   const int64_t width = h * per_head;
   const TensorView kv =
       step.workspace->Take(DType::kF32, {end - begin, width + kPad}).Slice(1, 0, width);
-  Apply(mla.OwnKvB(), rows.Slice(1, 0, dims.c), kv, step);
+  Apply(mla.KvBOf(parts.own_begin(), parts.own_end()), rows.Slice(1, 0, dims.c), kv, step);
   return {Heads(kv, 0, h, per_head, dims.n),
           Heads(rows, dims.c, h, /*per_head=*/0, dims.r),  // one rope key, shared by all heads
           Heads(kv, dims.n, h, per_head, dims.v)};
@@ -91,14 +92,15 @@ void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceChun
                     const TensorView& o, StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
-  const int64_t h = mla.own_heads();
+  const HeadParts parts = mla.PartsIn(step);
+  const int64_t h = parts.own_heads();
   const int64_t v = mla.dims.v;
   const int64_t t = sequence.count;
   const int64_t rows_begin = sequence.query_start;
   const int64_t rows_end = rows_begin + t;
   const int64_t total_len = sequence.total_len();
   const auto own_queries = [&](const TensorView& q_part) {
-    return q_part.Slice(0, rows_begin, rows_end).Slice(1, mla.own_begin(), mla.own_end());
+    return q_part.Slice(0, rows_begin, rows_end).Slice(1, parts.own_begin(), parts.own_end());
   };
 
   const TensorView lse = workspace.Take(DType::kF32, {t, h});
@@ -109,7 +111,7 @@ void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceChun
     const int64_t end = std::min(total_len, begin + step.prefill_workspace_tokens);
     const ExpandedKeys keys = sequence.path == MlaPath::kDecompressed
                                   ? ReadExpanded(mla, sequence, begin, end, step)
-                                  : ExpandLatents(mla, sequence, begin, end, step);
+                                  : ExpandLatents(mla, parts, sequence, begin, end, step);
     if (h == 0) continue;
     const bool first = begin == 0;
     MhaOp::Params p;

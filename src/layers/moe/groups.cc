@@ -85,7 +85,7 @@ void ForwardWholeExperts(const MoeLayer& moe, const TokenShares& shares, const R
     Run<CombineOp>({arrived, row_of_pair, own.weights, moe.dims.chosen,
                     y.Slice(0, begin, begin + own.count()), /*add=*/moe.has_shared},
                    step.exec);
-  if (shares.ranks_per_group() > 1) GatherRows(y, begins, step);
+  if (shares.ranks_per_group() > 1) GatherRows(y, begins, *step.tensor_ranks);
 }
 
 void ForwardSharesOfExperts(const MoeLayer& moe, const TokenShares& shares, const RoutedTokens& own,
@@ -120,6 +120,17 @@ void ForwardOverGroups(const MoeLayer& moe, const TensorView& x, const TensorVie
   const RoutedTokens own = Route(moe, x.Slice(0, begin, begin + shares.Count(rank)), step);
   if (moe.whole_experts) return ForwardWholeExperts(moe, shares, own, x, y, step);
   ForwardSharesOfExperts(moe, shares, own, y, step);
+}
+
+void ForwardSpread(const MoeLayer& moe, const TensorView& x, const TensorView& y,
+                   StepContext& step) {
+  std::vector<int64_t> begins = {0};
+  for (const int64_t count : step.group_tokens) begins.push_back(begins.back() + count);
+  const auto group = static_cast<size_t>(step.cache_ranks->rank());
+  const int64_t begin = begins[group];
+  const int64_t end = begins[group + 1];
+  ForwardOverGroups(moe, x.Slice(0, begin, end), y.Slice(0, begin, end), step);
+  GatherRows(y, begins, *step.cache_ranks);
 }
 
 }  // namespace latte

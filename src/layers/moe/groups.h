@@ -21,4 +21,10 @@ namespace latte {
 void ForwardOverGroups(const MoeLayer& moe, const TensorView& x, const TensorView& y,
                        StepContext& step);
 
+// The same where all groups have the same tokens (StepContext::is_spread): each sends its part of them to the
+// experts, and the groups exchange the finished rows. Shapes: x, y [T, D] f32; T is the sum of
+// step.group_tokens.
+void ForwardSpread(const MoeLayer& moe, const TensorView& x, const TensorView& y,
+                   StepContext& step);
+
 }  // namespace latte

@@ -26,6 +26,7 @@ std::vector<int64_t> BeginsOfRanks(const MoeLayer& moe, std::span<const int32_t>
 
 void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, StepContext& step) {
   const Workspace::Scope scope(*step.workspace);
+  if (step.is_spread) return ForwardSpread(moe, x, y, step);
   if (step.expert_ranks != nullptr) return ForwardOverGroups(moe, x, y, step);
   const RoutedTokens tokens = Route(moe, x, step);
   const TensorView share = ShareOf(y, step);
@@ -37,7 +38,7 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
     // Ranks exchange rows in host memory, so the host may read how many each has.
     const std::vector<int32_t> first =
         CopyToHost(rows.first, step.workspace->device(), step.exec.stream);
-    GatherRows(rows.y, BeginsOfRanks(moe, first), step);
+    GatherRows(rows.y, BeginsOfRanks(moe, first), *step.tensor_ranks);
   }
   Run<CombineOp>(
       {rows.y, rows.row, tokens.weights, moe.dims.chosen, summed, /*add=*/moe.has_shared},

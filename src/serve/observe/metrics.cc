@@ -203,6 +203,9 @@ struct Metrics::Impl {
   Distribution& step_time = Distribute("latte:step_seconds", "Duration of a step.", StepBounds());
   Follower computed_tokens{
       Count("latte:computed_tokens_total", "Tokens of prompts and answers that steps computed.")};
+  Follower idle_tokens{
+      Count("latte:idle_tokens_total",
+            "Tokens that groups of ranks could have computed while the one with the most did.")};
   Follower disk_tokens{Count("latte:prefix_cache_disk_tokens_total",
                              "Of vllm:prefix_cache_hits_total, tokens read from --cache-dir.")};
   Follower cancelled{
@@ -271,6 +274,7 @@ void Metrics::Impl::ObserveEngine(const EngineStats& engine) {
   masks.Reach(engine.masks);
   mask_seconds.Reach(engine.mask_seconds);
   mask_wait_seconds.Reach(engine.mask_wait_seconds);
+  idle_tokens.Reach(engine.idle_tokens);
   cancelled.Reach(engine.requests_cancelled);
   failed.Reach(engine.requests_failed);
   forward_seconds.Reach(engine.forward_seconds);

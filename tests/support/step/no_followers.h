@@ -20,6 +20,7 @@ class NoFollowers final : public StepAnnouncer {
     if (on_finish) on_finish();
   }
   void Fail(const std::string& why) override { throw std::runtime_error(why); }
+  int64_t idle_tokens() const override { return 0; }
 
  private:
   RankComms comms_;

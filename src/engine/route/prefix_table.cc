@@ -1,4 +1,4 @@
-#include "src/engine/link/prefix_table.h"
+#include "src/engine/route/prefix_table.h"
 
 #include <algorithm>
 #include <new>

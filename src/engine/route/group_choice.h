@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "src/engine/link/prefix_table.h"
+#include "src/engine/route/prefix_table.h"
 #include "src/engine/schedule/sequence.h"
 #include "src/engine/settings.h"
 

@@ -1,4 +1,4 @@
-#include "src/engine/link/group_choice.h"
+#include "src/engine/route/group_choice.h"
 
 #include <numeric>
 #include <optional>
