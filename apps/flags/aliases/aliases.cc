@@ -24,7 +24,7 @@ constexpr auto kAll = AliasScope::kAll;
 
 constexpr std::string_view kRanks =
     "larger numbers are refused: only --tp, --dp and --ep divide a model among ranks";
-constexpr std::string_view kNoGpu = "Latte computes on CPUs";
+constexpr std::string_view kNoGpu = "--device chooses the CPUs or a GPU";
 constexpr std::string_view kNoTuning = "kernels are built in and chosen by processor and shape";
 constexpr std::string_view kNoCode = "no code of a checkpoint is ever run";
 constexpr std::string_view kByModel = "the model decides how thoughts are told from answers";
@@ -228,8 +228,10 @@ constexpr Alias kAliases[] = {
     {"--metrics,--enable-metrics,--slots,--props,--enable-cache-report,"
      "--enable-prompt-tokens-details,--enable-request-id-headers",
      "vLLM, SGLang, llama.cpp", kNone, kIgnored, "", nullptr, kAlways, kServe},
-    {"--no-webui,--no-slots,--disable-fastapi-docs", "vLLM, llama.cpp", kNone, kIgnored, "",
-     nullptr, "there is no such page", kServe},
+    {"--no-webui", "llama.cpp", kNone, kIgnored, "", nullptr, "the web page is always served",
+     kServe},
+    {"--no-slots,--disable-fastapi-docs", "vLLM, llama.cpp", kNone, kIgnored, "", nullptr,
+     "there is no such page", kServe},
     {"--log-file", "llama.cpp", kOne, kRefused, "", nullptr,
      "the log is standard error: redirect it", kServe},
 };

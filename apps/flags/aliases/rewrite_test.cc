@@ -81,7 +81,7 @@ TEST(Rewrite, WhatMeansNothingHereIsIgnoredByAllCommandsWithAModel) {
       Rewritten({"x", "-ngl", "99", "--mlock", "--no-mmap", "-fa", "on", "-p", "y"}, "run");
   EXPECT_EQ(got.words, (Words{"x", "-p", "y"}));
   ASSERT_EQ(got.notes.size(), 4U);
-  EXPECT_EQ(got.notes[0], "-ngl is ignored: Latte computes on CPUs");
+  EXPECT_EQ(got.notes[0], "-ngl is ignored: --device chooses the CPUs or a GPU");
 }
 
 // An older name of --context, where --max-tokens cannot mean the length of an answer.
