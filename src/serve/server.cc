@@ -158,7 +158,7 @@ ServerSnapshot Server::Snapshot() const {
                      .log_dropped = observer_->log().dropped(),
                      .records = {.request_ids = observer_->ids().size(),
                                  .views = observer_->views(),
-                                 .figures = observer_->generations(),
+                                 .figures = observer_->views(),
                                  .generations = generations_->size(),
                                  .prompts = generations_->prompts(),
                                  .parsing = workers_->waiting()}};

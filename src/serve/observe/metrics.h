@@ -46,7 +46,7 @@ struct FinishedRequest {
 struct RequestRecords {
   size_t request_ids = 0;
   size_t views = 0;        // of GET /requests
-  size_t figures = 0;      // for these metrics
+  size_t figures = 0;      // for these metrics: the same list
   size_t generations = 0;  // from their arrival to their end
   size_t prompts = 0;      // of them, in the engine
   size_t parsing = 0;      // work that waits for a worker

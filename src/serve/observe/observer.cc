@@ -1,9 +1,9 @@
 #include "src/serve/observe/observer.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
-#include "src/api/common/neutral_fields.h"
 #include "src/api/request.h"
 
 namespace latte {
@@ -34,15 +34,8 @@ Result<std::unique_ptr<Observer>> Observer::Create(const ServeOptions& options,
 std::shared_ptr<void> Observer::Began(const std::string& id, ApiEndpoint endpoint,
                                       const std::string& client) {
   // Made first: if memory runs out below, nothing stays listed.
-  std::shared_ptr<void> listed(nullptr, [this, id](void*) {
-    generations_.erase(id);
-    views_.Forget(id);
-  });
-  const Clock::time_point now = Clock::now();
-  views_.Began(id, Url(endpoint), client, now);
-  Generation& g = generations_[id];
-  g.arrived = now;
-  g.endpoint = Url(endpoint);
+  std::shared_ptr<void> listed(nullptr, [this, id](void*) { views_.Forget(id); });
+  views_.Began(id, Url(endpoint), client, Clock::now());
   return listed;
 }
 
@@ -52,88 +45,86 @@ void Observer::Parsed(const std::string& id, const ApiRequest& request) {
                      .prompts = static_cast<int64_t>(request.requests.size()),
                      .n = request.reply.n,
                      .stream = request.reply.stream,
-                     .priority = first.priority});
+                     .priority = first.priority,
+                     .max_tokens = first.stop.max_tokens});
   for (const std::string& field : request.ignored) metrics_.Ignored(field);
-  const auto found = generations_.find(id);
-  if (found == generations_.end()) return;
-  found->second.n = request.reply.n;
-  found->second.max_tokens = first.stop.max_tokens;
 }
 
 void Observer::Refused(const std::string& id, const Error& error) {
-  generations_.erase(id);
   metrics_.Refused(HttpStatus(error.code));
   views_.Ended(id, CodeName(error.code), Clock::now());
 }
 
-void Observer::CountToken(Generation& g, Choice& choice, Clock::time_point now) {
-  if (choice.first_token) {
-    metrics_.TokenLatency(Seconds(now - choice.last_token));
+void Observer::CountToken(const ServedRequest& request, ServedRequest::Answer& answer,
+                          Clock::time_point now) {
+  if (answer.first_token) {
+    metrics_.TokenLatency(Seconds(now - answer.last_token));
   } else {
-    choice.first_token = now;
-    metrics_.FirstToken(Seconds(now - g.arrived));
-    if (!g.first_token) g.first_token = now;
+    answer.first_token = now;
+    metrics_.FirstToken(Seconds(now - request.began));
   }
-  choice.last_token = now;
+  answer.last_token = now;
 }
 
 void Observer::Event(const std::string& id, const TokenEvent& event) {
-  const auto found = generations_.find(id);
-  if (found == generations_.end()) return;
+  ServedRequest* const request = views_.Find(id);
+  if (request == nullptr) return;
   const Clock::time_point now = Clock::now();
   views_.Event(id, event, now);
-  Choice& choice = found->second.choices[{event.user_data, event.choice}];
+  ServedRequest::Answer& answer = request->answers[{event.user_data, event.choice}];
+  FinishedRequest& figures = answer.figures;
   if (event.token) {
-    CountToken(found->second, choice, now);
-    choice.figures.queue_seconds = event.queue_seconds;
-    choice.figures.prefill_seconds = event.prefill_seconds;
+    CountToken(*request, answer, now);
+    figures.queue_seconds = event.queue_seconds;
+    figures.prefill_seconds = event.prefill_seconds;
   }
-  choice.figures.prompt_tokens = event.prompt_tokens;
-  choice.figures.cached_tokens = event.cached_tokens;
-  choice.figures.generated_tokens = event.generated_tokens;
-  if (event.finish) FinishChoice(found->second, choice, *event.finish);
+  figures.prompt_tokens = event.prompt_tokens;
+  figures.cached_tokens = event.cached_tokens;
+  figures.generated_tokens = event.generated_tokens;
+  if (event.finish) Finish(*request, answer, *event.finish);
 }
 
-void Observer::FinishChoice(const Generation& g, Choice& choice, FinishReason reason) {
-  choice.finished = true;
-  FinishedRequest& figures = choice.figures;
+void Observer::Finish(const ServedRequest& request, ServedRequest::Answer& answer,
+                      FinishReason reason) {
+  answer.finished = true;
+  FinishedRequest& figures = answer.figures;
   figures.reason = reason;
-  figures.max_tokens = g.max_tokens;
-  figures.seconds = Seconds(Clock::now() - g.arrived);
-  if (choice.first_token) figures.decode_seconds = Seconds(choice.last_token - *choice.first_token);
+  figures.max_tokens = request.summary.max_tokens;
+  figures.seconds = Seconds(Clock::now() - request.began);
+  if (answer.first_token) figures.decode_seconds = Seconds(answer.last_token - *answer.first_token);
   metrics_.RequestDone(figures);
 }
 
-void Observer::FinishAll(Generation& g, const std::optional<Error>& error) {
+void Observer::FinishAll(ServedRequest& request, const std::optional<Error>& error) {
   const FinishReason reason =
       error && error->code == Code::kCancelled ? FinishReason::kCancelled : FinishReason::kError;
   std::map<uint64_t, int64_t> longest;  // by prompt
-  for (auto& [key, choice] : g.choices) {
+  for (auto& [key, answer] : request.answers) {
     // No more events come of answers that end early.
-    if (!choice.finished) FinishChoice(g, choice, reason);
+    if (!answer.finished) Finish(request, answer, reason);
     int64_t& tokens = longest[key.first];
-    tokens = std::max(tokens, choice.figures.generated_tokens);
+    tokens = std::max(tokens, answer.figures.generated_tokens);
   }
-  for (const auto& [prompt, tokens] : longest) metrics_.PromptDone(g.n, tokens);
-  if (error && g.choices.empty()) metrics_.Refused(HttpStatus(error->code));
+  for (const auto& [prompt, tokens] : longest) metrics_.PromptDone(request.summary.n, tokens);
+  if (error && request.answers.empty()) metrics_.Refused(HttpStatus(error->code));
 }
 
 void Observer::Ended(const std::string& id, const ApiUsage& usage,
                      const std::optional<Error>& error) {
-  auto taken = generations_.extract(id);
-  if (taken.empty()) return;
-  Generation& g = taken.mapped();
+  ServedRequest* const request = views_.Find(id);
+  if (request == nullptr) return;
   const Clock::time_point now = Clock::now();
   const std::string_view result = error ? CodeName(error->code) : "done";
-  FinishAll(g, error);
+  FinishAll(*request, error);
+  const auto& first_token = request->first_token;
   log_.Info("generation", {{"id", id},
-                           {"endpoint", g.endpoint},
+                           {"endpoint", request->endpoint},
                            {"result", result},
                            {"prompt_tokens", usage.prompt_tokens},
                            {"cached_tokens", usage.cached_tokens},
                            {"generated_tokens", usage.generated_tokens},
-                           {"ttft_s", g.first_token ? Seconds(*g.first_token - g.arrived) : 0.0},
-                           {"seconds", Seconds(now - g.arrived)}});
+                           {"ttft_s", first_token ? Seconds(*first_token - request->began) : 0.0},
+                           {"seconds", Seconds(now - request->began)}});
   views_.Ended(id, result, now);
 }
 

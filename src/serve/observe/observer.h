@@ -3,13 +3,10 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 
 #include "latte/engine.h"
 
@@ -54,42 +51,25 @@ class Observer final : public GenerationObserver {
   Metrics& metrics() { return metrics_; }
   RequestIds& ids() { return ids_; }
   std::string RequestsJson() const { return views_.Json(Clock::now()); }
-  // Generations that are listed, for the views and for the metrics.
+  // The requests that are listed.
   size_t views() const { return views_.size(); }
-  size_t generations() const { return generations_.size(); }
 
  private:
   using Clock = std::chrono::steady_clock;
-  // An answer to a prompt: (Request::user_data, TokenEvent::choice).
-  using ChoiceKey = std::pair<uint64_t, int>;
-  struct Choice {
-    std::optional<Clock::time_point> first_token;
-    Clock::time_point last_token;
-    FinishedRequest figures;
-    bool finished = false;
-  };
-  struct Generation {
-    Clock::time_point arrived;
-    std::string_view endpoint;
-    int n = 1;
-    int64_t max_tokens = 0;
-    std::optional<Clock::time_point> first_token;
-    std::map<ChoiceKey, Choice> choices;
-  };
 
   Observer(const ServeOptions& options, Log log, const std::string& model_name,
            std::string_view version);
-  void CountToken(Generation& g, Choice& choice, Clock::time_point now);
-  void FinishChoice(const Generation& g, Choice& choice, FinishReason reason);
-  void FinishAll(Generation& g, const std::optional<Error>& error);
+  void CountToken(const ServedRequest& request, ServedRequest::Answer& answer,
+                  Clock::time_point now);
+  void Finish(const ServedRequest& request, ServedRequest::Answer& answer, FinishReason reason);
+  void FinishAll(ServedRequest& request, const std::optional<Error>& error);
 
   const ServeOptions& options_;
   Log log_;
   Metrics metrics_;
   RequestIds ids_;
   RequestViews views_;
-  std::unordered_map<std::string, Generation> generations_;  // by request id
-  std::optional<StatsLine> stats_line_;                      // once the model is loaded
+  std::optional<StatsLine> stats_line_;  // once the model is loaded
   Clock::time_point next_line_;
 };
 

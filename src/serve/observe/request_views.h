@@ -1,5 +1,5 @@
-// The body of GET /requests: the requests that are being answered and the last finished ones. Never
-// their text. On the I/O thread only.
+// The requests that are being answered and the last finished ones: the body of GET /requests, and what log and
+// metrics need of a request. Never its text. On the I/O thread only.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "latte/request.h"
+
+#include "src/serve/observe/metrics.h"
 
 namespace latte {
 
@@ -22,18 +25,47 @@ struct RequestSummary {
   int n = 1;  // answers per prompt
   bool stream = false;
   int priority = 0;
+  int64_t max_tokens = 0;  // of an answer
+};
+
+// A request from its arrival to its end.
+struct ServedRequest {
+  using Time = std::chrono::steady_clock::time_point;
+  enum class State { kParsing, kWaiting, kRunning, kFinished };
+  // One answer to a prompt.
+  struct Answer {
+    std::optional<Time> first_token;
+    Time last_token;
+    FinishedRequest figures;
+    bool finished = false;
+  };
+
+  std::string id;
+  std::string endpoint;
+  std::string client;
+  RequestSummary summary;
+  State state = State::kParsing;
+  Time began;
+  std::optional<Time> first_token;
+  std::optional<Time> ended;
+  std::string result;
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t generated_tokens = 0;
+  std::map<std::pair<uint64_t, int>, Answer> answers;  // by Request::user_data, TokenEvent::choice
 };
 
 class RequestViews {
  public:
-  using Clock = std::chrono::steady_clock;
-  using Time = Clock::time_point;
+  using Time = ServedRequest::Time;
 
   static constexpr size_t kMostFinished = 32;  // the last so many are kept
   static constexpr size_t kMostShown = 1000;   // of the running ones, the oldest
 
   // `id` must not be one of a running request. `client`: its address. → state "parsing"
   void Began(const std::string& id, std::string_view endpoint, std::string_view client, Time now);
+  // The running request with this id, or null.
+  ServedRequest* Find(const std::string& id);
   // → "waiting" for the first token
   void Parsed(const std::string& id, const RequestSummary& summary);
   // The first token: → "running"
@@ -53,30 +85,10 @@ class RequestViews {
   std::string Json(Time now) const;
 
  private:
-  enum class State { kParsing, kWaiting, kRunning, kFinished };
-  struct View {
-    std::string id;
-    std::string endpoint;
-    std::string client;
-    RequestSummary summary;
-    State state = State::kParsing;
-    Time began;
-    std::optional<Time> first_token;
-    std::optional<Time> ended;
-    std::string result;
-    int64_t prompt_tokens = 0;
-    int64_t cached_tokens = 0;
-    int64_t generated_tokens = 0;
-  };
-
-  View* Find(const std::string& id);
-  static std::string_view Name(State state);
-  static void AppendJson(const View& view, Time now, std::string* out);
-
   uint64_t next_ = 0;
-  std::map<uint64_t, View> running_;                 // by age
+  std::map<uint64_t, ServedRequest> running_;        // by age
   std::unordered_map<std::string, uint64_t> by_id_;  // → key of running_
-  std::deque<View> finished_;                        // newest first
+  std::deque<ServedRequest> finished_;               // newest first, without answers
 };
 
 }  // namespace latte
