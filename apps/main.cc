@@ -74,13 +74,13 @@ std::vector<latte::Command> AddCommands(const latte::FlagSet& app) {
 
 // Runs the command that `words` name.
 int RunWords(latte::CommandLine* line, const std::vector<latte::Command>& commands,
-             const std::vector<std::string>& words, const latte::CommandInfo& command) {
-  if (const latte::Status parsed = line->Parse(words); !parsed)
-    return ReportUsage(latte::UsageError(command, parsed.error().message));
+             const latte::CheckedWords& words) {
+  if (const latte::Status set = line->Set(words); !set)
+    return ReportUsage(latte::UsageError(*words.command, set.error().message));
   for (const latte::Command& candidate : commands) {
     if (!candidate.flags.chosen()) continue;
     if (const latte::Status status = candidate.run(); !status)
-      return Report(status.error(), command.title());
+      return Report(status.error(), words.command->title());
   }
   return 0;
 }
@@ -111,7 +111,7 @@ int RunLatte(int argc, char** argv) {
     return latte::ExitCode(latte::Code::kInvalidArgument);
   }
   if (latte::PrintsNotes()) latte::ShowNotes(latte::NotesOnVariables(environ));
-  return RunWords(&line, commands, checked->words, *checked->command);
+  return RunWords(&line, commands, *checked);
 }
 
 }  // namespace

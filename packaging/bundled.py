@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Every system has these, in a version that its other programs need too; they are never brought along.
 OF_THE_SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt|libresolv|libstdc\+\+|libgcc_s|ld-linux-x86-64)\.so")
 # The packages of headers that are compiled in, by their names in THIRD_PARTY.md.
-HEADERS = {"Boost": "libboost1.*-dev", "CLI11": "libcli11-dev", "nlohmann-json": "nlohmann-json3-dev", "tl-expected": "libexpected-dev",
+HEADERS = {"Boost": "libboost1.*-dev", "nlohmann-json": "nlohmann-json3-dev", "tl-expected": "libexpected-dev",
            "toml++": "libtomlplusplus-dev"}
 # The packages of scripts that the web page has, if they were installed when it was built (cmake/page_libraries.cmake).
 SCRIPTS = {"marked": "libjs-marked", "Prism": "node-prismjs", "KaTeX": "libjs-katex"}

@@ -31,7 +31,6 @@ NEVER = {
 FENCED = [
     (r"(xgrammar|dlpack)/", ("src/grammar/xgrammar_",)),
     (r"nlohmann/", ("src/base/json.", "src/base/json_out")),
-    (r"CLI/", ("apps/flags/flag_set.",)),
     (r"toml\+\+/", ("apps/flags/config/toml_text.",)),
     (r"(pcre2)", ("src/text/unicode/",)),
     (r"boost/", ("src/http/",)),

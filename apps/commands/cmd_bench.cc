@@ -267,7 +267,6 @@ Status BenchCommand(const BenchFlags& flags) {
 Command AddBench(const FlagSet& app) {
   auto flags = std::make_shared<BenchFlags>();
   const FlagSet sub = app.AddCommand("bench", "Speed of kernels, engines and servers");
-  sub.RequireCommand();
   AddAttention(sub, *flags);
   AddGemm(sub, *flags, "gemm");
   AddGemm(sub, *flags, "linear").Hide();  // the former name

@@ -93,8 +93,7 @@ Command AddEval(const FlagSet& app) {
   sub.Add("MODEL", flags->model, "model, also as -m MODEL (default: tiny)");
   sub.Add("--skills", flags->skills,
           fmt::format("some of {} (default: all)", fmt::join(EvalSkills(), ",")))
-      .CommaSeparated()
-      .OneValueEach();
+      .CommaSeparated();
   sub.Add("--count", flags->count,
           "items per skill, for recall per distance (default: 200; recall 50)");
   sub.Group("Sampling")

@@ -153,10 +153,8 @@ Command AddPull(const FlagSet& app) {
           "branch, a tag or a commit")
       .Required();
   sub.Add("--include", flags->include,
-          "only files that match; a shell pattern, repeatable (default: what Latte reads)")
-      .OneValueEach();
-  sub.Add("--exclude", flags->exclude, "no files that match; a shell pattern, repeatable")
-      .OneValueEach();
+          "only files that match; a shell pattern, repeatable (default: what Latte reads)");
+  sub.Add("--exclude", flags->exclude, "no files that match; a shell pattern, repeatable");
   sub.AddSwitch("--dry-run", flags->dry_run, "list files and sizes, download nothing");
   sub.AddSwitch(
       "--any-model", flags->any_model,

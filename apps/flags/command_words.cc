@@ -48,7 +48,6 @@ class Checker {
       : in_(words), command_(&program) {}
 
   Result<CheckedWords> Run() {
-    if (!in_.empty()) out_.words.push_back(in_.front());
     for (at_ = 1; at_ < in_.size() && !out_.help;) {
       const std::string& word = in_[at_++];
       if (word == "--") return Rest();
@@ -66,7 +65,6 @@ class Checker {
 
   // The words after "--" are arguments, whatever they look like.
   Result<CheckedWords> Rest() {
-    out_.words.emplace_back("--");
     while (at_ < in_.size()) LATTE_RETURN_IF_ERROR(Plain(in_[at_++]));
     return Done();
   }
@@ -84,13 +82,9 @@ class Checker {
     }
     out_.version = out_.version || flag.name == "--version" || flag.name == "-V" ||
                    (flag.name == "-v" && command_->name.empty());
-    if (option->value.empty()) {
-      out_.words.push_back(flag.value ? flag.name + "=" + *flag.value : flag.name);
-      return {};
-    }
-    out_.words.push_back(flag.name);
-    LATTE_RETURN_IF_ERROR(flag.value ? Take(*flag.value) : Next(*option, flag.name));
-    return CheckChoice(*option, out_.words.back());
+    if (option->value.empty() || flag.value)
+      return Take(*option, flag.name, flag.value.value_or(""));
+    return Next(*option, flag.name);
   }
 
   Status CheckChoice(const OptionInfo& option, const std::string& value) const {
@@ -117,12 +111,12 @@ class Checker {
     if (!more || is_option)
       return Error(fmt::format("{}: expected a value ({}), found {}", name, option.value,
                                more ? "the option " + SplitLong(in_[at_]).name : "none"));
-    return Take(in_[at_++]);
+    return Take(option, name, in_[at_++]);
   }
 
-  Status Take(const std::string& value) {
-    out_.words.push_back(value);
-    return {};
+  Status Take(const OptionInfo& option, const std::string& name, const std::string& value) {
+    out_.values.push_back({name, value});
+    return CheckChoice(option, value);
   }
 
   // A command or an argument.
@@ -134,22 +128,24 @@ class Checker {
                                word.empty() ? "''" : Printable(word, kShownBytes),
                                DidYouMean(word, CommandNames(*command_))));
     command_ = command;
-    return Take(word);
+    out_.values.clear();
+    return {};
   }
 
+  // The last argument takes any number of words if its values are a list.
   Status Argument(const std::string& word) {
-    std::vector<std::string> names;
-    bool any_number = false;
+    std::vector<const OptionInfo*> places;
     for (const OptionInfo& option : command_->options)
-      if (option.positional()) {
-        names.push_back(option.names.front());
-        any_number = any_number || option.repeatable;
-      }
-    if (++arguments_ > names.size() && !any_number)
+      if (option.positional()) places.push_back(&option);
+    const bool full = arguments_ >= places.size();
+    if (full && (places.empty() || !places.back()->repeatable))
       return Error(fmt::format(
           "unexpected argument '{}'{}", Printable(word, kShownBytes),
           FindOption(*command_, "--prompt") != nullptr ? "; the prompt is given with -p" : ""));
-    return Take(word);
+    const OptionInfo& place = *places[full ? places.size() - 1 : arguments_];
+    ++arguments_;
+    out_.values.push_back({place.names.front(), word});
+    return {};
   }
 
   Status Error(const std::string& what) const {

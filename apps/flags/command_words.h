@@ -1,5 +1,5 @@
-// The words of a command line, checked against the list of commands before they are parsed: unknown
-// names get a suggestion, and spellings of a flag become one.
+// The words of a command line, read with the list of commands: unknown names get a suggestion, and spellings of a
+// flag become one.
 #pragma once
 
 #include <string>
@@ -11,10 +11,16 @@
 
 namespace latte {
 
+// A value of an option or argument: "-n=2", "-n2" and "-n 2" are {"-n", "2"}.
+struct GivenValue {
+  std::string option;  // one of its names: "-n", "--max-new-tokens", "MODEL"
+  std::string value;   // of a switch alone: empty
+
+  bool operator==(const GivenValue&) const = default;
+};
+
 struct CheckedWords {
-  // The program, the command and its words. Flags have dashes, and their values are words of their
-  // own: "-n=2", "-n2" and "--max_new_tokens=2" become "-n", "2" and "--max-new-tokens", "2".
-  std::vector<std::string> words;
+  std::vector<GivenValue> values;        // of the command, in their order
   const CommandInfo* command = nullptr;  // that the words name, or the program itself
   bool help = false;                     // --help was given
   bool version = false;                  // --version was given

@@ -9,14 +9,15 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// The words after the program, or the error.
+// The command, then names and values; or the error.
 Words Checked(Words words) {
   words.insert(words.begin(), "latte");
   const CommandInfo program = TestProgram();
-  Result<CheckedWords> got = CheckWords(words, program);
+  const Result<CheckedWords> got = CheckWords(words, program);
   if (!got) return {got.error().message};
-  got->words.erase(got->words.begin());
-  return got->words;
+  Words out = {got->command->name};
+  for (const GivenValue& given : got->values) out.insert(out.end(), {given.option, given.value});
+  return out;
 }
 
 TEST(CommandWords, SpellingsOfAnOption) {
@@ -80,7 +81,7 @@ TEST(CommandWords, ACommandIsNeeded) {
 }
 
 TEST(CommandWords, WhatStandsAfterTwoDashesIsAnArgument) {
-  EXPECT_EQ(Checked({"run", "--", "--help"}), (Words{"run", "--", "--help"}));
+  EXPECT_EQ(Checked({"run", "--", "--help"}), (Words{"run", "MODEL", "--help"}));
 }
 
 }  // namespace

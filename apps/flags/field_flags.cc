@@ -63,7 +63,7 @@ struct FieldAdder {
     return app.AddSwitch(names, *value, help);
   }
   Flag operator()(std::vector<std::string>* value) const {
-    return WithWord(app.Add(FlagNames(field), *value, help).OneValueEach());
+    return WithWord(app.Add(FlagNames(field), *value, help));
   }
   Flag operator()(LogitBias* value) const {
     const auto parse = [value](const std::string& text) -> Status {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/flag_set.h"
+#include "apps/flags/value_text.h"
 #include "src/base/fields/fields.h"
 
 namespace latte {

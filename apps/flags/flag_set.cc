@@ -1,69 +1,103 @@
 #include "apps/flags/flag_set.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "apps/flags/value_text.h"
+#include "src/base/check.h"
 
 namespace latte {
 
-Flag& Flag::Required() {
-  option_->required();
-  return *this;
-}
+struct OptionNode {
+  using Values = std::vector<std::string>;
 
-template <class T>
-Flag& Flag::Range(T least, T most) {
-  option_->check([least, most](const std::string& text) -> std::string {
-    T value{};
-    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return "";
-    return fmt::format("expected {} to {}, found '{}'", least, most, text);
-  });
-  return *this;
-}
-template Flag& Flag::Range(int, int);
-template Flag& Flag::Range(double, double);
+  OptionInfo info;
+  // Errors: kInvalidArgument naming the option.
+  std::function<Status(const std::string& name, const Values&)> set = {};
+  // Each value is checked, and may be rewritten. Errors: without the name.
+  std::vector<std::function<Status(std::string&)>> checks = {};
+  std::vector<const OptionNode*> excludes = {};
+  bool separated = false;  // by commas
+  Values values = {};      // of the command line
 
-Flag& Flag::OneValueEach() {
-  option_->allow_extra_args(false);
-  return *this;
-}
+  // The name in messages.
+  const std::string& name() const {
+    const auto is_long = [](const std::string& own) { return own.starts_with("--"); };
+    const auto found = std::find_if(info.names.begin(), info.names.end(), is_long);
+    return found == info.names.end() ? info.names.front() : *found;
+  }
+};
 
-Flag& Flag::CommaSeparated() {
-  option_->delimiter(',');
-  return *this;
-}
-
-Flag& Flag::Bytes() {
-  option_->transform([](std::string text) -> std::string {
-    const std::string given = text;
-    try {
-      if (const CLI::AsSizeValue size(/*kb_is_1000=*/false); size(text).empty()) return text;
-    } catch (const CLI::ValidationError&) {  // an unknown suffix
-    }
-    throw CLI::ValidationError(
-        fmt::format("expected bytes, such as 1073741824 or 1G, found '{}'", given));
-  });
-  option_->type_name("BYTES");
-  return *this;
-}
-
-Flag& Flag::Excludes(const Flag& other) {
-  option_->excludes(other.option_);
-  return *this;
-}
-
-Flag& Flag::Value(const std::string& word) {
-  option_->type_name(word);
-  return *this;
-}
-
-bool Flag::given() const { return option_->count() > 0; }
+struct CommandNode {
+  CommandInfo info;  // without options and commands
+  std::vector<std::unique_ptr<OptionNode>> options = {};
+  std::vector<std::unique_ptr<CommandNode>> commands = {};
+  std::function<void()> on_chosen = {};
+  bool chosen = false;
+};
 
 namespace {
+
+std::vector<std::string> SplitAt(char separator, std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) out.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+Status ReadOption(OptionNode& option) {
+  OptionNode::Values values;
+  for (const std::string& text : option.values)
+    for (std::string& value : option.separated ? SplitAt(',', text) : OptionNode::Values{text}) {
+      for (const auto& check : option.checks)
+        if (const Status checked = check(value); !checked)
+          return InvalidArgument(option.name() + ": " + checked.error().message);
+      values.push_back(std::move(value));
+    }
+  // The last value counts, so that an alias of the shell may set what a user overrides.
+  if (!option.info.repeatable) values = {values.back()};
+  return option.set(option.name(), values);
+}
+
+Status CheckTogether(const OptionNode& option) {
+  if (option.info.required && option.values.empty())
+    return InvalidArgument(option.name() + " is required");
+  for (const OptionNode* other : option.excludes)
+    if (!option.values.empty() && !other->values.empty())
+      return InvalidArgument(fmt::format("{} excludes {}", option.name(), other->name()));
+  return {};
+}
+
+OptionNode* FindNode(const CommandNode& command, std::string_view name) {
+  for (const auto& option : command.options)
+    for (const std::string& own : option->info.names)
+      if (own == name) return option.get();
+  return nullptr;
+}
+
+CommandInfo InfoOf(const CommandNode& command) {
+  CommandInfo out = command.info;
+  for (const auto& option : command.options) out.options.push_back(option->info);
+  out.options.push_back({{"-h", "--help"}, "", "print this help", "Other", false, false});
+  for (const auto& below : command.commands) out.commands.push_back(InfoOf(*below));
+  return out;
+}
+
+Status NotANumber(const std::string& name, const OptionNode::Values& values) {
+  return InvalidArgument(
+      fmt::format("{}: expected a number, found '{}'", name, fmt::join(values, ",")));
+}
 
 template <class T>
 constexpr bool kIsList = false;
@@ -85,18 +119,78 @@ std::string ValueWord(const std::vector<T>*) {
 
 }  // namespace
 
-// `list`: every value counts; otherwise the last one does, so that an alias of the shell may set what
-// a user overrides.
-Flag FlagSet::Added(CLI::Option* option, bool list) const {
-  option->group(group_);
-  if (!list && !option->get_positional())
-    option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  return Flag(option);
+Flag& Flag::Required() {
+  option_->info.required = true;
+  return *this;
+}
+
+template <class T>
+Flag& Flag::Range(T least, T most) {
+  option_->checks.push_back([least, most](const std::string& text) -> Status {
+    T value{};
+    if (ReadValue(text, value) && value >= least && value <= most) return {};
+    return InvalidArgument(fmt::format("expected {} to {}, found '{}'", least, most, text));
+  });
+  return *this;
+}
+template Flag& Flag::Range(int, int);
+template Flag& Flag::Range(double, double);
+
+Flag& Flag::CommaSeparated() {
+  option_->separated = true;
+  return *this;
+}
+
+Flag& Flag::Bytes() {
+  option_->checks.push_back([](std::string& text) -> Status {
+    const std::optional<std::string> number = PlainBytes(text);
+    if (!number)
+      return InvalidArgument(
+          fmt::format("expected bytes, such as 1073741824 or 1G, found '{}'", text));
+    text = *number;
+    return {};
+  });
+  return Value("BYTES");
+}
+
+Flag& Flag::Excludes(const Flag& other) {
+  option_->excludes.push_back(other.option_);
+  other.option_->excludes.push_back(option_);
+  return *this;
+}
+
+Flag& Flag::Value(const std::string& word) {
+  option_->info.value = word;
+  return *this;
+}
+
+bool Flag::given() const { return !option_->values.empty(); }
+
+// Short names come first.
+Flag FlagSet::AddOption(OptionNode option, const std::string& names,
+                        const std::string& help) const {
+  std::vector<std::string>& own = option.info.names;
+  own = SplitAt(',', names);
+  std::stable_partition(own.begin(), own.end(),
+                        [](const std::string& name) { return !name.starts_with("--"); });
+  for (const std::string& name : own)
+    LATTE_CHECK(FindNode(*command_, name) == nullptr, "two options {}", name);
+  option.info.help = help;
+  option.info.group = group_;
+  command_->options.push_back(std::make_unique<OptionNode>(std::move(option)));
+  return Flag(command_->options.back().get());
 }
 
 template <class T>
 Flag FlagSet::Add(const std::string& name, T& value, const std::string& help) const {
-  return Added(command_->add_option(name, value, help), kIsList<T>).Value(ValueWord(&value));
+  OptionNode option;
+  option.info.value = ValueWord(&value);
+  option.info.repeatable = kIsList<T>;
+  option.set = [&value](const std::string& own, const OptionNode::Values& values) -> Status {
+    if (ReadValues(values, value)) return {};
+    return NotANumber(own, values);
+  };
+  return AddOption(std::move(option), name, help);
 }
 template Flag FlagSet::Add(const std::string&, int&, const std::string&) const;
 template Flag FlagSet::Add(const std::string&, int64_t&, const std::string&) const;
@@ -111,117 +205,75 @@ template Flag FlagSet::Add(const std::string&, std::vector<int64_t>&, const std:
 template Flag FlagSet::Add(const std::string&, std::vector<std::string>&, const std::string&) const;
 
 Flag FlagSet::AddSwitch(const std::string& name, bool& value, const std::string& help) const {
-  return Added(command_->add_flag(name, value, help));
+  OptionNode option;
+  option.set = [&value](const std::string& own, const OptionNode::Values& values) -> Status {
+    const std::optional<bool> on = ReadSwitch(values.back());
+    if (!on) return NotANumber(own, values);
+    value = *on;
+    return {};
+  };
+  return AddOption(std::move(option), name, help);
 }
 
 Flag FlagSet::AddSwitch(const std::string& name, const std::function<void()>& set,
                         const std::string& help) const {
-  return Added(command_->add_flag_callback(name, set, help));
+  OptionNode option;
+  option.set = [set](const std::string& own, const OptionNode::Values& values) -> Status {
+    const std::optional<bool> on = ReadSwitch(values.back());
+    if (!on) return NotANumber(own, values);
+    if (*on) set();
+    return {};
+  };
+  return AddOption(std::move(option), name, help);
 }
 
 Flag FlagSet::AddParsed(const std::string& name,
                         const std::function<Status(const std::string&)>& parse,
                         const std::string& help) const {
-  const auto or_throw = [parse](const std::string& text) {
-    const Status status = parse(text);
-    if (!status) throw CLI::ValidationError(status.error().message);
+  OptionNode option;
+  option.info.value = "TEXT";
+  option.set = [parse](const std::string&, const OptionNode::Values& values) {
+    return parse(values.back());
   };
-  return Added(command_->add_option_function<std::string>(name, or_throw, help)).Value("TEXT");
+  return AddOption(std::move(option), name, help);
 }
-
-template <class T>
-bool ReadAsFlag(const std::string& text, bool bytes, T& value) {
-  try {
-    CLI::App app;
-    CLI::Option* option = app.add_option("--value", value);
-    if (bytes) option->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
-    option->add_result(text);
-    option->run_callback();
-  } catch (const CLI::Error&) {
-    return false;
-  }
-  return true;
-}
-template bool ReadAsFlag(const std::string&, bool, int&);
-template bool ReadAsFlag(const std::string&, bool, int64_t&);
-template bool ReadAsFlag(const std::string&, bool, uint64_t&);
-template bool ReadAsFlag(const std::string&, bool, double&);
 
 FlagSet FlagSet::AddCommand(const std::string& name, const std::string& help) const {
-  CLI::App* command = command_->add_subcommand(name, help);
-  command->set_help_flag();
-  command->footer("");
-  return FlagSet(command);
+  auto command = std::make_unique<CommandNode>();
+  const std::string& above = command_->info.name;
+  command->info.name = above.empty() ? name : above + " " + name;
+  command->info.help = help;
+  command_->commands.push_back(std::move(command));
+  return FlagSet(command_->commands.back().get());
 }
 
-void FlagSet::Hide() const { command_->group(""); }
-void FlagSet::RequireCommand() const { command_->require_subcommand(1); }
-void FlagSet::Footer(const std::string& text) const { command_->footer(text); }
-void FlagSet::OnChosen(const std::function<void()>& run) const { command_->callback(run); }
-bool FlagSet::chosen() const { return command_->parsed(); }
+void FlagSet::Hide() const { command_->info.hidden = true; }
+void FlagSet::Footer(const std::string& text) const { command_->info.footer = text; }
+void FlagSet::OnChosen(const std::function<void()>& run) const { command_->on_chosen = run; }
+bool FlagSet::chosen() const { return command_->chosen; }
+CommandInfo FlagSet::Info() const { return InfoOf(*command_); }
 
-namespace {
-
-OptionInfo InfoOf(const CLI::Option& option) {
-  OptionInfo out;
-  for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
-  if (out.names.empty()) out.names.push_back(option.get_name(/*positional=*/true));
-  // Checks of the value add their descriptions, each behind a colon.
-  const std::string word = option.get_type_name();
-  if (option.get_items_expected_max() > 0) out.value = word.substr(0, word.find(':'));
-  out.help = option.get_description();
-  out.group = option.get_group();
-  out.required = option.get_required();
-  out.repeatable = option.get_multi_option_policy() != CLI::MultiOptionPolicy::TakeLast &&
-                   option.get_items_expected_max() > 1;
-  return out;
+CommandLine::CommandLine(const std::string& help) : program_(std::make_unique<CommandNode>()) {
+  program_->info.help = help;
 }
 
-CommandInfo InfoOf(const CLI::App& app, const std::string& above) {
-  CommandInfo out;
-  // CLI11 names the program itself after the file that runs.
-  if (app.get_parent() != nullptr)
-    out.name = above.empty() ? app.get_name() : above + " " + app.get_name();
-  out.help = app.get_description();
-  out.footer = app.get_footer();
-  out.hidden = app.get_parent() != nullptr && app.get_group().empty();
-  for (const CLI::Option* option : app.get_options()) out.options.push_back(InfoOf(*option));
-  out.options.push_back({{"-h", "--help"}, "", "print this help", "Other", false, false});
-  for (const CLI::App* sub : app.get_subcommands({}))
-    out.commands.push_back(InfoOf(*sub, out.name));
-  return out;
-}
+CommandLine::~CommandLine() = default;
 
-// What CLI11 says, in the words of other messages.
-std::string MessageOf(const CLI::ParseError& error) {
-  const std::string text = error.what();
-  constexpr std::string_view kConversion = "Could not convert: ";
-  const size_t equals = text.find(" = ");
-  if (!text.starts_with(kConversion) || equals == std::string::npos) return text;
-  return text.substr(kConversion.size(), equals - kConversion.size()) +
-         ": expected a number, found '" + text.substr(equals + 3) + "'";
-}
-
-}  // namespace
-
-CommandInfo FlagSet::Info() const { return InfoOf(*command_, ""); }
-
-CommandLine::CommandLine(const std::string& help) : app_(new CLI::App(help)) {
-  app_->set_help_flag();
-  app_->require_subcommand(1);
-}
-
-CommandLine::~CommandLine() { delete app_; }
-
-Status CommandLine::Parse(const std::vector<std::string>& words) {
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  try {
-    app_->parse(static_cast<int>(argv.size()), argv.data());
-  } catch (const CLI::ParseError& error) {
-    return InvalidArgument(MessageOf(error));
-  }
+Status CommandLine::Set(const CheckedWords& line) {
+  CommandNode* command = program_.get();
+  for (const std::string& word : SplitAt(' ', line.command->name))
+    for (const auto& below : command->commands)
+      if (below->info.word() == word) {
+        command = below.get();
+        command->chosen = true;
+        break;
+      }
+  for (const GivenValue& given : line.values)
+    FindNode(*command, given.option)->values.push_back(given.value);
+  for (const auto& option : command->options)
+    if (!option->values.empty()) LATTE_RETURN_IF_ERROR(ReadOption(*option));
+  for (const auto& option : command->options) LATTE_RETURN_IF_ERROR(CheckTogether(*option));
+  if (command->on_chosen) command->on_chosen();
   return {};
 }
 
