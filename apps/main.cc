@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "apps/flags/aliases/rewrite.h"
 #include "apps/flags/command.h"
 #include "apps/flags/command_words.h"
 #include "apps/flags/pages/environment.h"
@@ -95,13 +94,11 @@ int RunLatte(int argc, char** argv) {
   app.Group("Other").AddSwitch("-V,-v,--version", version, "print the version");
   const std::vector<latte::Command> commands = AddCommands(app);
   const latte::CommandInfo program = app.Info();
-  const latte::Result<latte::CommandWords> words =
-      latte::RewriteAliases({argv, argv + argc}, program);
-  if (!words) return Report(words.error(), "latte");
+  const latte::Result<latte::CheckedWords> checked =
+      latte::CheckWords({argv, argv + argc}, program);
+  if (!checked) return Report(checked.error(), "latte");
   if (latte::PrintsNotes())
-    for (const std::string& note : words->notes) latte::TellLine("latte: " + note);
-  const latte::Result<latte::CheckedWords> checked = latte::CheckWords(words->words, program);
-  if (!checked) return ReportUsage(checked.error().message);
+    for (const std::string& note : checked->notes) latte::TellLine("latte: " + note);
   if (checked->version) return latte::PrintVersion() ? 0 : 1;
   if (checked->help)
     return latte::Print(latte::HelpPage(*checked->command, latte::ColumnsOf(STDOUT_FILENO))) ? 0

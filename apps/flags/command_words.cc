@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "apps/flags/aliases/rewrite.h"
 #include "src/base/fields/suggest.h"
 #include "src/text/unicode/printable.h"
 
@@ -19,7 +21,15 @@ constexpr size_t kShownBytes = 60;
 bool IsNumber(std::string_view word) {
   return word.size() > 1 && (word[1] == '.' || (word[1] >= '0' && word[1] <= '9'));
 }
-bool IsFlag(std::string_view word) { return word.size() > 1 && word[0] == '-' && !IsNumber(word); }
+bool HasDash(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
+bool IsFlag(std::string_view word) { return HasDash(word) && !IsNumber(word); }
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words)
+    out += fmt::format("{}{}", out.empty() ? "" : " ", word.empty() ? "''" : word);
+  return out;
+}
 
 // A word that begins with a dash, taken apart.
 struct OptionWord {
@@ -51,7 +61,7 @@ class Checker {
     for (at_ = 1; at_ < in_.size() && !out_.help;) {
       const std::string& word = in_[at_++];
       if (word == "--") return Rest();
-      LATTE_RETURN_IF_ERROR(IsFlag(word) ? Option(word) : Plain(word));
+      LATTE_RETURN_IF_ERROR(HasDash(word) ? Dashed(word) : Plain(word));
     }
     return Done();
   }
@@ -60,6 +70,9 @@ class Checker {
   Result<CheckedWords> Done() {
     out_.command = command_;
     out_.incomplete = !command_->commands.empty();
+    const bool server = command_->name == "serve" || command_->name == "batch";
+    if (server && !replaced_.empty())
+      out_.notes.insert(out_.notes.begin(), "read as " + Joined(replaced_));
     return std::move(out_);
   }
 
@@ -69,9 +82,66 @@ class Checker {
     return Done();
   }
 
-  Status Option(const std::string& word) {
-    const bool is_long = word.starts_with("--");
-    const OptionWord flag = is_long ? SplitLong(word) : SplitShort(word, *command_);
+  Status Dashed(const std::string& word) {
+    if (const Alias* alias = AliasOf(word); alias != nullptr) {
+      const AliasWord flag(word);
+      const Result<std::vector<std::string>> ours = Replace(*alias, flag);
+      if (ours) return GiveWords(*ours);
+      const std::string what = fmt::format("{}: {}", flag.name, ours.error().message);
+      if (ours.error().code == Code::kInvalidArgument) return Error(what);
+      return Fail(ours.error().code, what);
+    }
+    if (!IsFlag(word)) return Plain(word);
+    return Option(word.starts_with("--") ? SplitLong(word) : SplitShort(word, *command_));
+  }
+
+  // The flag of another program that a word is, or null.
+  const Alias* AliasOf(const std::string& word) const {
+    return command_->commands.empty() ? FindAlias(AliasWord(word).name, *command_) : nullptr;
+  }
+
+  // Our words for a flag of another program. Errors: without the flag's name.
+  Result<std::vector<std::string>> Replace(const Alias& alias, const AliasWord& flag) {
+    LATTE_ASSIGN_OR_RETURN(
+        const std::vector<std::string> values,
+        AliasValues(alias, flag, std::span(in_).subspan(at_), model_first_ || model_by_flag_));
+    if (!flag.value) at_ += values.size();
+    std::vector<std::string> ours;
+    if (alias.effect == AliasEffect::kModel) {
+      LATTE_RETURN_IF_ERROR(TakeModel(values.front()));
+    } else if (alias.effect == AliasEffect::kIgnored) {
+      out_.notes.push_back(fmt::format("{} is ignored: {}", flag.name, alias.note));
+    } else {
+      LATTE_ASSIGN_OR_RETURN(ours, OurWords(alias, values));
+    }
+    // A flag of that name with that value is ours already. Its value may be a secret.
+    if (flag.name != alias.flag && FindOption(*command_, flag.name) == nullptr)
+      replaced_.insert(replaced_.end(), ours.begin(), ours.end());
+    return ours;
+  }
+
+  Status GiveWords(const std::vector<std::string>& ours) {
+    for (size_t i = 0; i < ours.size(); ++i) {
+      const OptionInfo* option = FindOption(*command_, ours[i]);
+      OptionWord own{ours[i], std::nullopt};
+      if (option != nullptr && !option->value.empty() && i + 1 < ours.size()) own.value = ours[++i];
+      LATTE_RETURN_IF_ERROR(Option(own));
+    }
+    return {};
+  }
+
+  // The model of a flag stands before all arguments.
+  Status TakeModel(const std::string& model) {
+    if (model_ || model_first_)
+      return InvalidArgument(fmt::format("expected one model, found '{}' and '{}'",
+                                         model_ ? *model_ : in_[begin_], model));
+    if (model.empty()) return InvalidArgument("expected a model, found none");
+    model_ = model;
+    out_.values.insert(out_.values.begin(), {Places().front()->names.front(), model});
+    return {};
+  }
+
+  Status Option(const OptionWord& flag) {
     const OptionInfo* option = FindOption(*command_, flag.name);
     if (option == nullptr)
       return Error(fmt::format("unknown option {}{}", Printable(flag.name, kShownBytes),
@@ -129,22 +199,39 @@ class Checker {
                                DidYouMean(word, CommandNames(*command_))));
     command_ = command;
     out_.values.clear();
+    if (command->commands.empty()) LookForModel();
     return {};
+  }
+
+  // A list of an alias may end before MODEL, which may be anywhere on the line.
+  void LookForModel() {
+    begin_ = at_;
+    model_first_ = begin_ < in_.size() && !HasDash(in_[begin_]);
+    const auto rest = std::span(in_).subspan(begin_);
+    model_by_flag_ = std::any_of(rest.begin(), rest.end(), [&](const std::string& word) {
+      const Alias* alias = AliasOf(word);
+      return alias != nullptr && alias->effect == AliasEffect::kModel;
+    });
+  }
+
+  std::vector<const OptionInfo*> Places() const {
+    std::vector<const OptionInfo*> places;
+    for (const OptionInfo& option : command_->options)
+      if (option.positional()) places.push_back(&option);
+    return places;
   }
 
   // The last argument takes any number of words if its values are a list.
   Status Argument(const std::string& word) {
-    std::vector<const OptionInfo*> places;
-    for (const OptionInfo& option : command_->options)
-      if (option.positional()) places.push_back(&option);
-    const bool full = arguments_ >= places.size();
+    const std::vector<const OptionInfo*> places = Places();
+    const size_t place = arguments_ + (model_by_flag_ && !model_first_ ? 1 : 0);
+    const bool full = place >= places.size();
     if (full && (places.empty() || !places.back()->repeatable))
       return Error(fmt::format(
           "unexpected argument '{}'{}", Printable(word, kShownBytes),
           FindOption(*command_, "--prompt") != nullptr ? "; the prompt is given with -p" : ""));
-    const OptionInfo& place = *places[full ? places.size() - 1 : arguments_];
     ++arguments_;
-    out_.values.push_back({place.names.front(), word});
+    out_.values.push_back({places[full ? places.size() - 1 : place]->names.front(), word});
     return {};
   }
 
@@ -155,7 +242,12 @@ class Checker {
   const std::vector<std::string>& in_;
   size_t at_ = 0;
   const CommandInfo* command_;
+  size_t begin_ = 0;  // of the words after the command
+  bool model_first_ = false;
+  bool model_by_flag_ = false;        // anywhere on the line
+  std::optional<std::string> model_;  // of a flag
   size_t arguments_ = 0;
+  std::vector<std::string> replaced_;
   CheckedWords out_;
 };
 

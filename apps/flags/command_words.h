@@ -1,5 +1,5 @@
-// The words of a command line, read with the list of commands: unknown names get a suggestion, and spellings of a
-// flag become one.
+// The words of a command line, read with the list of commands: unknown names get a suggestion, spellings of a
+// flag become one, and flags of other programs become ours.
 #pragma once
 
 #include <string>
@@ -20,7 +20,9 @@ struct GivenValue {
 };
 
 struct CheckedWords {
-  std::vector<GivenValue> values;        // of the command, in their order
+  std::vector<GivenValue> values;  // of the command, in their order; first a model that a flag gave
+  std::vector<std::string>
+      notes;  // for the user: flags of other programs that are replaced or ignored
   const CommandInfo* command = nullptr;  // that the words name, or the program itself
   bool help = false;                     // --help was given
   bool version = false;                  // --version was given
@@ -30,9 +32,10 @@ struct CheckedWords {
 // "latte run: --seed: expected …; see latte run --help". `what` may end with a question.
 std::string UsageError(const CommandInfo& command, const std::string& what);
 
-// `words`: of RewriteAliases, the program first. `program` must outlive the result.
+// `words`: as main gets them. `program` must outlive the result.
 // Errors: kInvalidArgument beginning with the command, "latte run: …", for a command, an option or
-// an argument that there is not, and for an option without its value.
+// an argument that there is not, and for an option without its value; kUnsupported naming a flag of another
+// program that Latte lacks.
 [[nodiscard]] Result<CheckedWords> CheckWords(const std::vector<std::string>& words,
                                               const CommandInfo& program);
 

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/flags/aliases/program_test.h"
-#include "apps/flags/aliases/rewrite.h"
+#include "apps/flags/command_words.h"
 
 namespace latte::aliases_test {
 namespace {
@@ -66,7 +66,8 @@ TEST(Aliases, EveryNameIsRewrittenAsItsRowSays) {
       Words line = {"latte", command.name, std::string(name)};
       const Words value = SampleValue(alias);
       line.insert(line.end(), value.begin(), value.end());
-      const Result<CommandWords> got = RewriteAliases(line, TestProgram());
+      const CommandInfo program = TestProgram();
+      const Result<CheckedWords> got = CheckWords(line, program);
       if (alias.effect == AliasEffect::kRefused) {
         ASSERT_FALSE(got);
         EXPECT_EQ(got.error().code, Code::kUnsupported);
@@ -78,18 +79,18 @@ TEST(Aliases, EveryNameIsRewrittenAsItsRowSays) {
       switch (alias.effect) {
         case AliasEffect::kIgnored:
           EXPECT_TRUE(noted);
-          EXPECT_EQ(got->words.size(), 2u);
+          EXPECT_TRUE(got->values.empty());
           break;
         case AliasEffect::kOneRank:
         case AliasEffect::kChecked:
-          EXPECT_EQ(got->words.size(), 2u);
+          EXPECT_TRUE(got->values.empty());
           break;
         case AliasEffect::kModel:
-          EXPECT_EQ(got->words, (Words{"latte", command.name, "1"}));
+          EXPECT_EQ(got->values, (std::vector<GivenValue>{{"MODEL", "1"}}));
           break;
         default:
-          ASSERT_GE(got->words.size(), 3u);
-          EXPECT_TRUE(alias.flag.starts_with(got->words[2])) << got->words[2];
+          ASSERT_FALSE(got->values.empty());
+          EXPECT_TRUE(alias.flag.starts_with(got->values[0].option)) << got->values[0].option;
           EXPECT_EQ(noted, command.name == "serve" && FindOption(command, name) == nullptr &&
                                alias.flag != name);
       }

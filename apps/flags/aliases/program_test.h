@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "apps/flags/aliases/aliases.h"
 #include "apps/flags/command_info.h"
 
 namespace latte {
@@ -21,6 +22,18 @@ inline CommandInfo TestCommand(const std::string& name,
   return out;
 }
 
+// `command` with the options that aliases of servers stand for.
+inline CommandInfo WithOptionsOfAliases(CommandInfo command) {
+  for (const Alias& alias : Aliases()) {
+    const std::string name(alias.flag.substr(0, alias.flag.find(' ')));
+    const bool of_others = alias.scope == AliasScope::kAll;
+    if (name.empty() || of_others || FindOption(command, name) != nullptr) continue;
+    const bool alone = alias.words == AliasWords::kNone && name == alias.flag;
+    command.options.push_back({{name}, alone ? "" : "TEXT", "", "Options", false, false});
+  }
+  return command;
+}
+
 inline CommandInfo TestProgram() {
   CommandInfo out;
   out.commands = {
@@ -33,14 +46,14 @@ inline CommandInfo TestProgram() {
                           {"-s", "--seed"},
                           {"-t", "--threads"},
                           {"--max-batch-tokens"}}),
-      TestCommand("serve", {{"--port"},
-                            {"--api-key"},
-                            {"--served-model-name"},
-                            {"-c", "--context"},
-                            {"-s", "--seed"},
-                            {"-t", "--threads"},
-                            {"--cache-dir"},
-                            {"--max-batch-tokens"}}),
+      WithOptionsOfAliases(TestCommand("serve", {{"--port"},
+                                                 {"--api-key"},
+                                                 {"--served-model-name"},
+                                                 {"-c", "--context"},
+                                                 {"-s", "--seed"},
+                                                 {"-t", "--threads"},
+                                                 {"--cache-dir"},
+                                                 {"--max-batch-tokens"}})),
       TestCommand("batch", {{"-i", "--input"},
                             {"-o", "--output"},
                             {"-c", "--context"},

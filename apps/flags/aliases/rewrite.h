@@ -1,24 +1,37 @@
-// Replaces flags of other programs (aliases.h) by ours before the command line is parsed.
+// What a flag of another program (aliases.h) on a command line means here.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "latte/status.h"
 
-#include "apps/flags/command_info.h"
+#include "apps/flags/aliases/aliases.h"
 
 namespace latte {
 
-struct CommandWords {
-  std::vector<std::string> words;  // the program, the command and its own flags
-  std::vector<std::string> notes;  // for the user: what was replaced, and what is ignored
+// A word that may be such a flag, taken apart: "--max_tokens=8" is --max-tokens with 8. Short names have no
+// "=", but for "-O.mode=3".
+struct AliasWord {
+  std::string name;
+  std::optional<std::string> value;
+
+  explicit AliasWord(const std::string& word);
 };
 
-// `words`: as main gets them. `program`: its commands, as its info lists them.
-// Errors: kInvalidArgument for a missing or wrong value, as a UsageError; kUnsupported for what Latte lacks. Both name
-// the flag that was given.
-[[nodiscard]] Result<CommandWords> RewriteAliases(const std::vector<std::string>& words,
-                                                  const CommandInfo& program);
+// The values of a flag: its own, or the first of `next`, the words after it. A list takes several of them if the line
+// has a model elsewhere (`model_given`); otherwise the last word may be MODEL.
+// Errors: kInvalidArgument without the flag's name.
+[[nodiscard]] Result<std::vector<std::string>> AliasValues(const Alias& alias,
+                                                           const AliasWord& flag,
+                                                           std::span<const std::string> next,
+                                                           bool model_given);
+
+// Our words for an alias of kFlag, kChecked, kOneRank or kRefused with these values: names of flags, each followed by its
+// value if it takes one. Errors: kInvalidArgument and kUnsupported, without the flag's name.
+[[nodiscard]] Result<std::vector<std::string>> OurWords(const Alias& alias,
+                                                        const std::vector<std::string>& values);
 
 }  // namespace latte

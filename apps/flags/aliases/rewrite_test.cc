@@ -1,21 +1,32 @@
-#include "apps/flags/aliases/rewrite.h"
-
 #include <gtest/gtest.h>
 
 #include "apps/flags/aliases/program_test.h"
+#include "apps/flags/command_words.h"
 
 namespace latte::rewrite_test {
 namespace {
 
 using Words = std::vector<std::string>;
 
-CommandWords Rewritten(Words args, const std::string& command = "serve") {
+struct Read {
+  Words words;  // arguments, and names of options with their values
+  Words notes;
+};
+
+Read Rewritten(Words args, const std::string& command = "serve") {
   Words line = {"latte", command};
   line.insert(line.end(), args.begin(), args.end());
-  Result<CommandWords> got = RewriteAliases(line, TestProgram());
+  const CommandInfo program = TestProgram();
+  const Result<CheckedWords> got = CheckWords(line, program);
   if (!got) return {{"error: " + got.error().message}, {}};
-  got->words.erase(got->words.begin(), got->words.begin() + 2);
-  return *std::move(got);
+  Read out{{}, got->notes};
+  for (const auto& [option, value] : got->values) {
+    if (option.starts_with('-')) out.words.push_back(option);
+    if (FindOption(*got->command, option) == nullptr ||
+        !FindOption(*got->command, option)->value.empty())
+      out.words.push_back(value);
+  }
+  return out;
 }
 Words Args(Words args) { return Rewritten(std::move(args)).words; }
 // The error, without the command and where to look.
@@ -28,9 +39,9 @@ std::string ErrorOf(Words args) {
 }
 
 TEST(Rewrite, TheCommandThatVllmDocuments) {
-  const CommandWords got = Rewritten({"--model", "DIR", "--tensor-parallel-size", "1",
-                                      "--block-size", "64", "--max-model-len", "131072",
-                                      "--trust-remote-code", "--kv-cache-dtype", "fp8_e4m3"});
+  const Read got = Rewritten({"--model", "DIR", "--tensor-parallel-size", "1", "--block-size", "64",
+                              "--max-model-len", "131072", "--trust-remote-code",
+                              "--kv-cache-dtype", "fp8_e4m3"});
   EXPECT_EQ(got.words, (Words{"DIR", "--tp", "1", "--page-tokens", "64", "--context", "131072",
                               "--cache-dtype", "fp8"}));
   EXPECT_EQ(got.notes, (Words{"read as --tp 1 --page-tokens 64 --context 131072 --cache-dtype fp8",
@@ -39,24 +50,24 @@ TEST(Rewrite, TheCommandThatVllmDocuments) {
 }
 
 TEST(Rewrite, OurFlagsAndOtherCommandsStay) {
-  const Words ours = {"tiny", "--port", "1", "--context=8", "--seed", "5", "--", "-c", "8"};
+  const Words ours = {"tiny", "--port", "1", "--context", "8", "--seed", "5"};
   EXPECT_EQ(Args(ours), ours);
   EXPECT_TRUE(Rewritten(ours).notes.empty());
   EXPECT_EQ(Rewritten({"-i", "x", "-o", "y", "-c", "8"}, "batch").words,
             (Words{"-i", "x", "-o", "y", "--context", "8"}));
   EXPECT_EQ(Args({}), Words{});
+  EXPECT_EQ(Args({"--", "-c"}), Words{"-c"});
 }
 
 TEST(Rewrite, SpellingsOfAFlag) {
   for (const Words& line :
        {Words{"--max-model-len", "8"}, Words{"--max-model-len=8"}, Words{"--max_model_len=8"}})
     EXPECT_EQ(Args(line), (Words{"--context", "8"}));
-  EXPECT_EQ(Args({"--con_text", "8", "--cache_dir=a_b"}),
-            (Words{"--con-text", "8", "--cache-dir=a_b"}));
+  EXPECT_EQ(Args({"--cache_dir=a_b"}), (Words{"--cache-dir", "a_b"}));
 }
 
 TEST(Rewrite, ValuesThatLookLikeFlags) {
-  EXPECT_EQ(Args({"--random-seed", "-5"}), (Words{"--seed=-5"}));
+  EXPECT_EQ(Args({"--random-seed", "-5"}), (Words{"--seed", "-5"}));
   EXPECT_EQ(ErrorOf({"--max-model-len", "--port", "1"}),
             "--max-model-len: expected a value, found none");
   EXPECT_EQ(ErrorOf({"--max-model-len"}), "--max-model-len: expected a value, found none");
@@ -73,11 +84,12 @@ TEST(Rewrite, CommonNamesAreTakenByAllCommands) {
       run({"-b", "8", "--chunk", "9", "--batch-size", "10"}).words,
       (Words{"--max-batch-tokens", "8", "--max-batch-tokens", "9", "--max-batch-tokens", "10"}));
   EXPECT_TRUE(run({"--temp", "1", "-c", "8"}).notes.empty());
-  EXPECT_EQ(run({"--port", "1"}).words, (Words{"--port", "1"}));  // of serve only
+  EXPECT_EQ(run({"--port", "1"}).words,  // of serve only
+            Words{"error: latte run: unknown option --port; see latte run --help"});
 }
 
 TEST(Rewrite, WhatMeansNothingHereIsIgnoredByAllCommandsWithAModel) {
-  const CommandWords got =
+  const Read got =
       Rewritten({"x", "-ngl", "99", "--mlock", "--no-mmap", "-fa", "on", "-p", "y"}, "run");
   EXPECT_EQ(got.words, (Words{"x", "-p", "y"}));
   ASSERT_EQ(got.notes.size(), 4U);
@@ -99,7 +111,7 @@ TEST(Rewrite, MinusOneIsARandomSeed) {
   EXPECT_EQ(first.find_first_not_of("0123456789"), std::string::npos) << first;
   EXPECT_NE(first, seed());
   for (const char* name : {"--seed", "-s", "--random-seed"})  // serve takes it: one per request
-    EXPECT_EQ(Args({name, "-1"}), Words{"--seed=-1"}) << name;
+    EXPECT_EQ(Args({name, "-1"}), (Words{"--seed", "-1"})) << name;
   EXPECT_EQ(Args({"-s", "7"}), (Words{"--seed", "7"}));
 }
 
@@ -126,7 +138,7 @@ TEST(Rewrite, MembersOfObjects) {
         Words{"--compilation-config.cudagraph_capture_sizes+", "1"},
         Words{"--structured-outputs-config.backend", "xgrammar"},
         Words{"--limit-mm-per-prompt.image", "0"}}) {
-    const CommandWords got = Rewritten(line);
+    const Read got = Rewritten(line);
     EXPECT_EQ(got.words, Words{}) << line[0];
     ASSERT_EQ(got.notes.size(), 1U) << line[0];
     EXPECT_NE(got.notes[0].find(" is ignored: "), std::string::npos) << got.notes[0];
@@ -141,10 +153,10 @@ TEST(Rewrite, MembersOfObjects) {
 
 // A dot alone makes no member, and what is no object has none.
 TEST(Rewrite, OtherDotsStay) {
-  for (const Words& line : {Words{"--no-such-config.x", "1"}, Words{"-c.5"}, Words{"--port.x", "1"},
-                            Words{"--compilation-config."}, Words{"-s.x", "1"}, Words{"-m.x", "1"},
-                            Words{"org.x/my_model.q_8=a_b"}})
-    EXPECT_EQ(Args(line), line);
+  for (const char* name : {"--no-such-config.x", "--port.x", "--compilation-config.", "-m.x"})
+    EXPECT_TRUE(ErrorOf({name, "1"}).starts_with(std::string("unknown option ") + name)) << name;
+  EXPECT_EQ(Args({"-c.5"}), (Words{"-c", ".5"}));
+  EXPECT_EQ(Args({"org.x/my_model.q_8=a_b"}), Words{"org.x/my_model.q_8=a_b"});
 }
 
 TEST(Rewrite, Numbers) {
@@ -221,7 +233,7 @@ TEST(Rewrite, ListsTakeWordsOnlyWhereTheModelIsKnown) {
 }
 
 TEST(Rewrite, KeysAreNotShown) {
-  const CommandWords got = Rewritten({"DIR", "--api-key", "secret", "second"});
+  const Read got = Rewritten({"DIR", "--api-key", "secret", "second"});
   EXPECT_EQ(got.words, (Words{"DIR", "--api-key", "secret", "--api-key", "second"}));
   EXPECT_TRUE(got.notes.empty());
 }
