@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/flags/field_value.h"
+#include "apps/flags/values/field_value.h"
 #include "src/base/fields/fields.h"
 #include "src/base/fields/suggest.h"
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/seed.h"
-#include "apps/flags/value_text.h"
+#include "apps/flags/values/value_text.h"
 #include "apps/terminal/progress.h"
 #include "src/base/file.h"
 #include "src/base/json_out.h"

@@ -13,8 +13,8 @@
 #include "latte/status.h"
 
 #include "apps/flags/config/config_file.h"
-#include "apps/flags/field_value.h"
 #include "apps/flags/flag_set.h"
+#include "apps/flags/values/field_value.h"
 #include "src/base/fields/fields.h"
 
 namespace latte {

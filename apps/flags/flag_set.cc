@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "apps/flags/value_text.h"
+#include "apps/flags/values/value_text.h"
 #include "src/base/check.h"
 
 namespace latte {

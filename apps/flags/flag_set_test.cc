@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/flags/value_text.h"
+#include "apps/flags/values/value_text.h"
 
 namespace latte::flag_set_test {
 namespace {

@@ -1,4 +1,4 @@
-// What a flag of another program (aliases.h) on a command line means here.
+// The meaning of a flag of another program (aliases.h) on a command line.
 #pragma once
 
 #include <optional>

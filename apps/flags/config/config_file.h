@@ -11,7 +11,7 @@
 #include "latte/status.h"
 
 #include "apps/flags/config/toml_text.h"
-#include "apps/flags/field_value.h"
+#include "apps/flags/values/field_value.h"
 
 namespace latte {
 

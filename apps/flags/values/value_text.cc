@@ -1,4 +1,4 @@
-#include "apps/flags/value_text.h"
+#include "apps/flags/values/value_text.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "apps/flags/field_value.h"
+#include "apps/flags/values/field_value.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/flag_set.h"
-#include "apps/flags/value_text.h"
+#include "apps/flags/values/value_text.h"
 #include "src/base/fields/fields.h"
 
 namespace latte {
