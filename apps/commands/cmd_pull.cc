@@ -12,6 +12,7 @@
 #include "apps/terminal/screen.h"
 #include "src/base/bytes_text.h"
 #include "src/base/json_out.h"
+#include "src/base/timer.h"
 #include "src/checkpoint/hub_cache.h"
 #include "src/checkpoint/model_path.h"
 #include "src/hub/net/http.h"
@@ -134,8 +135,8 @@ Status PullCommand(const PullFlags& flags) {
   const Result<PullPlan> plan = Pull(hub, request, http, stop, events);
   shown.End();
   if (!plan) return tl::unexpected(plan.error());
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  if (flags.json) return Print(Dump(ReportJson(request, *plan, seconds.count())) + "\n");
+  const double seconds = SecondsSince(start);
+  if (flags.json) return Print(Dump(ReportJson(request, *plan, seconds)) + "\n");
   if (request.dry_run) return Print(FilesText(*plan));
   LATTE_RETURN_IF_ERROR(PrintPath(plan->path));
   if (!flags.quiet) Tell(fmt::format("next: latte chat {}\n", flags.model));

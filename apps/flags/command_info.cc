@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <iterator>
 
+#include "src/base/strings.h"
+
 namespace latte {
 namespace {
 
@@ -55,15 +57,9 @@ std::vector<std::string> CommandNames(const CommandInfo& above) {
 }
 
 std::vector<std::string> ChoicesOf(const OptionInfo& option) {
-  std::vector<std::string> out;
-  if (option.value.find('|') == std::string::npos) return out;
-  std::string_view rest = option.value;
-  while (true) {
-    const size_t end = rest.find('|');
-    out.emplace_back(rest.substr(0, end));
-    if (end == std::string_view::npos) return out;
-    rest.remove_prefix(end + 1);
-  }
+  const std::vector<std::string_view> pieces = Pieces(option.value, '|');
+  if (pieces.size() == 1) return {};
+  return {pieces.begin(), pieces.end()};
 }
 
 std::vector<OptionGroup> GroupsOf(const CommandInfo& command) {

@@ -11,6 +11,7 @@
 
 #include "apps/flags/aliases/rewrite.h"
 #include "src/base/fields/suggest.h"
+#include "src/base/strings.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {
@@ -19,7 +20,7 @@ namespace {
 constexpr size_t kShownBytes = 60;
 
 bool IsNumber(std::string_view word) {
-  return word.size() > 1 && (word[1] == '.' || (word[1] >= '0' && word[1] <= '9'));
+  return word.size() > 1 && (word[1] == '.' || IsDigit(word[1]));
 }
 bool HasDash(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
 bool IsFlag(std::string_view word) { return HasDash(word) && !IsNumber(word); }

@@ -14,6 +14,7 @@
 
 #include "src/base/json.h"
 #include "src/base/json_out.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
@@ -72,8 +73,7 @@ std::string LineOf(const std::string& message) { return Dump(JsonOut(message)) +
 std::vector<std::string> Messages(std::string_view text) {
   std::vector<std::string> out;
   while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::string_view line = TakePiece(&text, '\n');
     const Result<Json> parsed = Json::Parse(line, "history");
     if (!parsed || !parsed->is_string()) continue;
     out.push_back(parsed->AsString().value());

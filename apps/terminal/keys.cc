@@ -1,5 +1,6 @@
 #include "apps/terminal/keys.h"
 
+#include "src/base/strings.h"
 #include "src/text/unicode/unicode.h"
 
 namespace latte {
@@ -28,11 +29,8 @@ constexpr KeyCommand kCommands[] = {
 };
 
 bool HasWord(std::string_view words, std::string_view word) {
-  while (!words.empty()) {
-    const std::string_view first = words.substr(0, words.find(' '));
-    if (first == word) return true;
-    words.remove_prefix(std::min(words.size(), first.size() + 1));
-  }
+  while (!words.empty())
+    if (TakePiece(&words, ' ') == word) return true;
   return false;
 }
 

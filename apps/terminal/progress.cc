@@ -10,6 +10,7 @@
 
 #include "apps/tell.h"
 #include "apps/terminal/screen.h"
+#include "src/base/timer.h"
 #include "src/text/unicode/visible.h"
 
 namespace latte {
@@ -100,7 +101,7 @@ std::string Progress::Line() const {
 
 void Progress::ShowLocked() {
   const auto now = Clock::now();
-  const double seconds = std::chrono::duration<double>(now - start_).count();
+  const double seconds = Seconds(now - start_);
   rate_.Add(seconds, done_);
   if (ended_ || (!amid_line_ && IsShort(seconds, done_, total_))) return;
   const auto pause = !updates_    ? Clock::duration(shown_ == start_ ? kFirst : kSparse)

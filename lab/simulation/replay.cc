@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "src/base/timer.h"
 #include "src/jobs/bench/bench_timer.h"
 
 namespace latte {
@@ -72,7 +73,7 @@ class Server {
     const EngineStats stats = engine_.Stats();
     return stats.waiting + stats.running > 0;
   }
-  double Now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double Now() const { return SecondsSince(start_); }
   Clock::time_point TimeOf(double seconds) const {
     return start_ +
            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));

@@ -16,6 +16,7 @@
 #include "lab/synth/synth_tokenizer.h"
 #include "src/base/json_out.h"
 #include "src/base/random.h"
+#include "src/base/timer.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/expected_tensors.h"
 #include "src/checkpoint/formats/common/encoding.h"
@@ -233,8 +234,8 @@ Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir, Th
   LATTE_RETURN_IF_ERROR(AddTokenizer(spec, config, writer));
   LATTE_RETURN_IF_ERROR(WritePieces(synth, writer, threads, progress));
   LATTE_RETURN_IF_ERROR(writer.Commit());
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  return SynthReport{CountParams(config).total(), writer.bytes(), seconds.count(), writer.notes()};
+  return SynthReport{CountParams(config).total(), writer.bytes(), SecondsSince(start),
+                     writer.notes()};
 }
 
 Result<TemporarySynth> TemporarySynth::Make(const SynthSpec& spec, ThreadPool& threads,

@@ -9,6 +9,7 @@
 #include "src/base/check.h"
 #include "src/base/json_out.h"
 #include "src/base/one_of.h"
+#include "src/base/strings.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/jobs/convert/quant_scheme.h"
 
@@ -118,8 +119,7 @@ Result<SynthSpec> ParseSynthSpec(std::string_view text) {
   if (colon == std::string_view::npos) return spec;
   std::string_view rest = text.substr(colon + 1);
   while (!rest.empty()) {
-    const std::string_view part = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const std::string_view part = TakePiece(&rest, ',');
     const size_t equals = part.find('=');
     if (equals == std::string_view::npos)
       return InvalidArgument(fmt::format("synthetic model: expected key=value, found '{}'", part));

@@ -1,4 +1,4 @@
-// Seconds since a moment of the steady clock and since 1970, and rates.
+// Seconds of a duration, since a moment of the steady clock and since 1970; rates.
 #pragma once
 
 #include <chrono>
@@ -6,8 +6,10 @@
 
 namespace latte {
 
+inline double Seconds(std::chrono::duration<double> time) { return time.count(); }
+
 inline double SecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return Seconds(std::chrono::steady_clock::now() - start);
 }
 
 // 0 if no time has passed.

@@ -10,13 +10,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/base/strings.h"
 #include "src/chat/encoders.h"
 
 namespace latte {
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 std::string LettersAndDigits(std::string_view id) {
   std::string out;
@@ -202,7 +200,7 @@ bool IsKimisId(std::string_view id, std::string_view name) {
   id.remove_prefix(kBefore.size());
   if (!id.starts_with(name)) return false;
   id.remove_prefix(name.size());
-  return id.size() > 1 && id[0] == ':' && std::all_of(id.begin() + 1, id.end(), IsDigit);
+  return id.starts_with(':') && IsDigits(id.substr(1));
 }
 
 }  // namespace

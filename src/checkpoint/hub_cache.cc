@@ -9,6 +9,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include "src/base/strings.h"
 #include "src/base/variables.h"
 
 namespace latte {
@@ -42,9 +43,7 @@ std::string WithHome(const std::string& path) {
 
 // Like os.path.expandvars: $NAME and ${NAME}; an unset variable stays unchanged.
 std::string WithVariables(const std::string& path) {
-  const auto in_name = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-  };
+  const auto in_name = [](char c) { return IsAlphanumeric(c) || c == '_'; };
   std::string out;
   for (size_t at = 0; at < path.size();) {
     size_t end = at + 1;
@@ -94,12 +93,7 @@ bool IsRepoId(std::string_view text) {
 
 bool IsRevision(std::string_view text) {
   if (text.empty() || text.size() > 255) return false;
-  while (true) {
-    const size_t slash = text.find('/');
-    if (!IsRepoPart(text.substr(0, slash))) return false;
-    if (slash == std::string_view::npos) return true;
-    text.remove_prefix(slash + 1);
-  }
+  return std::ranges::all_of(Pieces(text, '/'), IsRepoPart);
 }
 
 Result<HubName> ParseHubName(std::string_view text) {

@@ -6,6 +6,7 @@
 
 #include "src/api/request.h"
 #include "src/base/limits/out_of_memory.h"
+#include "src/base/timer.h"
 #include "src/embed/sequence_logits.h"
 
 namespace latte {
@@ -22,12 +23,6 @@ Status CheckOneProcess(const EngineOptions& options) {
           "{}: expected 1, because only the commands of latte start other processes, found {}",
           name, value));
   return {};
-}
-
-int64_t SecondsSince1970() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
 }
 
 }  // namespace
@@ -188,7 +183,7 @@ Result<uint64_t> Service::Answer(std::shared_ptr<ResultQueue> queue, std::string
     job->user_data = user_data;
     const size_t prompts = request.requests.size();
     job->running.emplace(std::move(request), &model, fmt::format("{:016x}", model.new_seed()),
-                         SecondsSince1970());
+                         UnixSeconds());
     LATTE_RETURN_IF_ERROR(jobs_.Add(job, prompts));
     for (size_t i = 0; i < prompts; ++i) {
       const Status submitted = SubmitPrompt(engine, *job, i, job->running->TakePrompt(i));

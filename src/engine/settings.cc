@@ -9,6 +9,7 @@
 #include "src/base/limits/memory.h"
 #include "src/base/math.h"
 #include "src/base/range.h"
+#include "src/base/strings.h"
 #include "src/checkpoint/weight_memory.h"
 #include "src/layers/linear.h"
 #include "src/layers/mla/path_cost.h"
@@ -91,8 +92,7 @@ bool IsDeviceName(std::string_view name) {
   if (name == "cpu" || name == "cuda") return true;
   constexpr std::string_view kNumbered = "cuda:";
   const std::string_view number = name.substr(std::min(kNumbered.size(), name.size()));
-  return name.starts_with(kNumbered) && !number.empty() && number.size() <= 3 &&
-         std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
+  return name.starts_with(kNumbered) && number.size() <= 3 && IsDigits(number);
 }
 
 }  // namespace

@@ -2,17 +2,9 @@
 
 #include <algorithm>
 
+#include "src/base/strings.h"
+
 namespace latte {
-namespace {
-
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-}  // namespace
-
-bool EqualNoCase(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return Lower(x) == Lower(y); });
-}
 
 std::string_view HttpFields::Find(std::string_view name) const {
   for (const auto& [known, value] : list_)

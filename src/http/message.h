@@ -27,9 +27,6 @@ class HttpFields {
   std::vector<std::pair<std::string, std::string>> list_;
 };
 
-// Whether two names of header fields, or two host names, are equal; ASCII letters without case.
-bool EqualNoCase(std::string_view a, std::string_view b);
-
 // The body of a request. Copies share one text. One that a server has received counts in its
 // limit until the last copy is released, wherever that is.
 class CountedBody {

@@ -16,9 +16,7 @@ namespace latte {
 namespace {
 
 bool IsSet(const char* name) {
-  std::string value = Env(name);
-  std::transform(value.begin(), value.end(), value.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  const std::string value = InCapitals(Env(name));
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/text/unicode/unicode.h"
 
 namespace latte::jinja {
@@ -94,7 +95,7 @@ class JsonParser {
     const size_t begin = at_;
     const auto digits = [this] {
       const size_t from = at_;
-      while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+      while (at_ < text_.size() && IsDigit(text_[at_])) ++at_;
       return at_ > from;
     };
     Skip("-");

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/jinja/format/text_format.h"
 #include "src/jinja/methods.h"
 #include "src/jinja/operators.h"
@@ -210,7 +211,7 @@ Result<Value> IsOfClass(const Value& self, std::string_view name, const Argument
   for (const char c : bytes) {
     if (static_cast<unsigned char>(c) >= 0x80)
       return Unsupported(fmt::format("{}() of text beyond ASCII is not supported", name));
-    const bool digit = c >= '0' && c <= '9';
+    const bool digit = IsDigit(c);
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     if (!(digit && digits) && !(letter && letters)) return Value::Bool(false);
   }

@@ -5,6 +5,7 @@
 #include <openssl/hmac.h>
 
 #include "src/base/check.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
@@ -23,12 +24,6 @@ std::string MacOf(std::string_view secret, std::string_view text) {
                                    data, text.size(), mac, &bytes);
   LATTE_CHECK(done != nullptr);
   return std::string(reinterpret_cast<const char*>(mac), bytes);
-}
-
-std::string InHex(std::string_view bytes) {
-  std::string out;
-  for (const char byte : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return out;
 }
 
 }  // namespace

@@ -163,8 +163,7 @@ ServerSnapshot Server::Snapshot() const {
                                  .prompts = generations_->prompts(),
                                  .parsing = workers_->waiting()}};
   if (const Engine* engine = engine_->engine()) out.engine = restarts_.Total(engine->Stats());
-  if (const auto age = engine_->StepAge())
-    out.step_seconds = std::chrono::duration<double>(*age).count();
+  if (const auto age = engine_->StepAge()) out.step_seconds = Seconds(*age);
   return out;
 }
 
@@ -311,7 +310,7 @@ void Server::Tick() {
 
 void Server::WatchStep() {
   const auto age = engine_->StepAge();
-  const double seconds = age ? std::chrono::duration<double>(*age).count() : 0;
+  const double seconds = age ? Seconds(*age) : 0;
   const bool is_long = seconds > kLongStepSeconds;
   if (is_long && !told_long_step_)
     observer_->log().Warning("a step takes long", {{"seconds", seconds}});

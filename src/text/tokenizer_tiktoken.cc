@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "src/base/json.h"
+#include "src/base/strings.h"
 #include "src/text/unicode/printable.h"
 #include "src/text/unicode/unicode.h"
 
@@ -112,8 +113,7 @@ Result<Ranks> ReadRanks(std::string_view model, std::vector<std::string>* tokens
   ranks.reserve(tokens->size());
   int64_t line = 0;
   for (std::string_view rest = model; !rest.empty();) {
-    std::string_view text = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), text.size() + 1));
+    std::string_view text = TakePiece(&rest, '\n');
     ++line;
     if (text.ends_with('\r')) text.remove_suffix(1);
     if (text.empty()) continue;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/seed.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
@@ -91,14 +92,11 @@ Result<AliasValue> ConvertChunk(const std::string& flag, const std::string& valu
 
 Result<AliasValue> ConvertCommaList(const std::string& flag, const std::string& value) {
   AliasValue out;
-  std::string_view rest = value;
-  while (true) {
-    const size_t comma = rest.find(',');
+  for (const std::string_view piece : Pieces(value, ',')) {
     out.words.push_back(flag);
-    out.words.emplace_back(rest.substr(0, comma));
-    if (comma == std::string_view::npos) return out;
-    rest.remove_prefix(comma + 1);
+    out.words.emplace_back(piece);
   }
+  return out;
 }
 
 Result<AliasValue> ConvertSeed(const std::string& flag, const std::string& value) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/aliases/alias_values.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
@@ -328,9 +329,7 @@ std::vector<std::string_view> NamesOf(const Alias& alias) {
   std::vector<std::string_view> out;
   std::string_view rest = alias.names;
   while (!rest.empty()) {
-    const size_t comma = std::min(rest.find(','), rest.size());
-    out.push_back(rest.substr(0, comma));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    out.push_back(TakePiece(&rest, ','));
   }
   return out;
 }

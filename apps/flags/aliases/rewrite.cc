@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
+
 namespace latte {
 namespace {
 
@@ -19,11 +21,7 @@ bool IsSwitchText(const std::string& word) {
 
 std::vector<std::string> SplitAtSpaces(std::string_view text) {
   std::vector<std::string> out;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    out.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty()) out.emplace_back(TakePiece(&text, ' '));
   return out;
 }
 

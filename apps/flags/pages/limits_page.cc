@@ -314,8 +314,7 @@ std::string RowOfPage(std::string_view row) {
 std::string LimitsPage() {
   std::string out;
   for (std::string_view rest = kLimits; !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(line.size() + 1);
+    const std::string_view line = TakePiece(&rest, '\n');
     const bool is_row = line.starts_with("| ") && !line.starts_with("| Limit |");
     out += is_row ? RowOfPage(line) : std::string(line);
     out += '\n';

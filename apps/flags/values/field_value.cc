@@ -8,6 +8,7 @@
 #include "apps/flags/flag_set.h"
 #include "apps/flags/values/value_text.h"
 #include "src/base/fields/fields.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
@@ -78,8 +79,7 @@ std::optional<bool> ParseChoice(const Field& field, std::string_view text) {
 Result<LogitBias> ParseLogitBias(std::string_view text) {
   LogitBias out;
   while (!text.empty()) {
-    const std::string_view piece = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), piece.size() + 1));
+    const std::string_view piece = TakePiece(&text, ',');
     const size_t colon = std::min(piece.find(':'), piece.size());
     const char* const end = piece.data() + piece.size();
     std::pair<int32_t, float> bias;

@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "src/base/json_out.h"
+#include "src/base/strings.h"
 #include "src/engine/request/prompt_too_long.h"
 
 namespace latte {
 namespace {
 
-bool IsPathChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-}
+bool IsPathChar(char c) { return (c >= 'a' && c <= 'z') || IsDigit(c) || c == '_' || c == '.'; }
 
 // "top_p: expected …" → "top_p"; "body: 'messages.0.role': expected …" → "messages.0.role", which a
 // client may have named as it likes.

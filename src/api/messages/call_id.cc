@@ -4,19 +4,15 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
+
 namespace latte {
 namespace {
 
-bool IsPlain(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-}
+bool IsPlain(char c) { return IsAlphanumeric(c) || c == '_'; }
 
 // Ids are encoded with capital letters only, so that each has one form.
-int CapitalHexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
+int CapitalHexDigit(char c) { return c >= 'a' ? -1 : HexDigit(c); }
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "src/api/common/error.h"
 #include "src/api/common/json_text.h"
+#include "src/base/strings.h"
 #include "src/engine/request/prompt_too_long.h"
 
 namespace latte {
@@ -49,10 +50,6 @@ std::string_view ErrorCode(const Error& error) {
   const int status = HttpStatus(error.code);
   if (FindPromptTooLong(error)) return kContextLengthExceeded;
   return status >= 500 ? "server_error" : status == 429 ? "rate_limit_exceeded" : "invalid_prompt";
-}
-
-bool IsSpace(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
 }  // namespace
@@ -218,7 +215,7 @@ void ResponsesWriter::AddContent(std::string_view text, std::string* sse) {
   if (text.empty()) return;
   if (!open_ || open_->kind != Kind::kMessage) {
     held_ += text;
-    if (IsSpace(held_)) return;
+    if (IsBlank(held_)) return;
     Open({.kind = Kind::kMessage}, sse);
     AppendText(std::exchange(held_, {}), sse);
     return;

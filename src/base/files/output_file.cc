@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "src/base/file.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
@@ -89,7 +90,7 @@ bool IsLeftover(std::string_view entry, std::string_view name) {
   if (!entry.starts_with(kMark) || entry.size() <= kMark.size() + kEnd.size()) return false;
   entry.remove_prefix(kMark.size());
   entry.remove_suffix(kEnd.size());
-  return entry.find_first_not_of("0123456789") == std::string_view::npos;
+  return IsDigits(entry);
 }
 
 // Removes leftovers of earlier runs for `target`.

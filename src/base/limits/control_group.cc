@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/base/strings.h"
+
 namespace latte {
 namespace {
 
@@ -22,18 +24,17 @@ std::string Read(const std::string& path) {
 }
 
 // The pieces between separators; empty ones are left out.
-std::vector<std::string_view> Split(std::string_view text, char separator) {
+std::vector<std::string_view> FilledPieces(std::string_view text, char separator) {
   std::vector<std::string_view> out;
   while (!text.empty()) {
-    const std::string_view piece = text.substr(0, text.find(separator));
+    const std::string_view piece = TakePiece(&text, separator);
     if (!piece.empty()) out.push_back(piece);
-    text.remove_prefix(std::min(text.size(), piece.size() + 1));
   }
   return out;
 }
 
 bool Names(std::string_view list, std::string_view controller) {
-  const std::vector<std::string_view> names = Split(list, ',');
+  const std::vector<std::string_view> names = FilledPieces(list, ',');
   return std::find(names.begin(), names.end(), controller) != names.end();
 }
 
@@ -50,8 +51,8 @@ std::optional<int64_t> ReadNumber(const std::string& path) { return Number(Read(
 
 // The value of `key` in lines of "key value".
 std::optional<int64_t> ValueOf(std::string_view stat, std::string_view key) {
-  for (const std::string_view line : Split(stat, '\n')) {
-    const std::vector<std::string_view> words = Split(line, ' ');
+  for (const std::string_view line : FilledPieces(stat, '\n')) {
+    const std::vector<std::string_view> words = FilledPieces(line, ' ');
     if (words.size() == 2 && words[0] == key) return Number(words[1]);
   }
   return std::nullopt;
@@ -84,8 +85,8 @@ struct Mount {
 std::vector<Mount> Mounts(const std::string& root, std::string_view controller) {
   std::vector<Mount> out;
   const std::string mounts = Read(root + "/proc/self/mountinfo");
-  for (const std::string_view line : Split(mounts, '\n')) {
-    const std::vector<std::string_view> words = Split(line, ' ');
+  for (const std::string_view line : FilledPieces(mounts, '\n')) {
+    const std::vector<std::string_view> words = FilledPieces(line, ' ');
     const auto dash = std::find(words.begin(), words.end(), "-");
     if (dash - words.begin() < 6 || words.end() - dash < 4) continue;
     const bool unified = dash[1] == "cgroup2";
@@ -100,7 +101,7 @@ std::vector<Mount> Mounts(const std::string& root, std::string_view controller) 
 std::optional<std::string> OwnGroup(const std::string& root, bool unified,
                                     std::string_view controller) {
   const std::string groups = Read(root + "/proc/self/cgroup");
-  for (const std::string_view line : Split(groups, '\n')) {
+  for (const std::string_view line : FilledPieces(groups, '\n')) {
     const size_t first = line.find(':');
     if (first == std::string_view::npos) continue;
     const size_t second = line.find(':', first + 1);
@@ -118,8 +119,8 @@ std::optional<std::string> OwnGroup(const std::string& root, bool unified,
 // the mount point is the innermost that can be read.
 std::optional<std::vector<std::string_view>> PathBelow(std::string_view mounted,
                                                        std::string_view own) {
-  const std::vector<std::string_view> top = Split(mounted, '/');
-  const std::vector<std::string_view> path = Split(own, '/');
+  const std::vector<std::string_view> top = FilledPieces(mounted, '/');
+  const std::vector<std::string_view> path = FilledPieces(own, '/');
   const auto [top_rest, path_rest] =
       std::mismatch(top.begin(), top.end(), path.begin(), path.end());
   const auto unknown = [](std::string_view name) { return name == ".."; };
@@ -163,7 +164,7 @@ std::optional<double> Quota(const std::string& folder, bool unified) {
   std::optional<int64_t> period;
   if (unified) {
     const std::string text = Read(folder + "/cpu.max");
-    const std::vector<std::string_view> words = Split(text, ' ');
+    const std::vector<std::string_view> words = FilledPieces(text, ' ');
     if (words.size() != 2) return std::nullopt;
     quota = Number(words[0]);
     period = Number(words[1]);

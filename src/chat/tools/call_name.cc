@@ -7,7 +7,6 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kDigits = "0123456789";
 // Names of functions are letters, digits and a few signs; other models' names are not known.
 bool IsName(std::string_view name) {
   return !name.empty() && std::none_of(name.begin(), name.end(), [](char c) {

@@ -16,7 +16,6 @@ namespace {
 constexpr std::string_view kReplacement = "\\ufffd";
 
 bool IsJsonSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 size_t CountDigits(std::string_view text) {
   return static_cast<size_t>(std::find_if_not(text.begin(), text.end(), IsDigit) - text.begin());

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "src/base/strings.h"
+
 namespace latte {
 namespace {
 
@@ -85,8 +87,7 @@ std::optional<Json> Resolve(std::string_view reference, const Json& root) {
     const std::string key = Unescaped(reference.substr(1, end - 1));
     reference.remove_prefix(end);
     if (at.is_array()) {
-      const bool is_index = !key.empty() && key.size() < 7 &&
-                            key.find_first_not_of("0123456789") == std::string::npos;
+      const bool is_index = key.size() < 7 && IsDigits(key);
       const size_t index = is_index ? static_cast<size_t>(std::stoul(key)) : at.size();
       if (index >= at.size()) return std::nullopt;
       at = at.At(index);

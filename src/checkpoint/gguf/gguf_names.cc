@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
+
 namespace latte {
 namespace {
 
@@ -70,14 +72,10 @@ std::string_view CommonName(const GgufName (&names)[kCount], std::string_view gg
   return found == std::end(names) ? std::string_view() : found->common;
 }
 
-bool IsNumber(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 // "ffn_gate.7.weight" of older files: an expert in a tensor of its own.
 std::string NameOfExpert(std::string_view stem) {
   const size_t dot = stem.rfind('.');
-  if (dot == std::string_view::npos || !IsNumber(stem.substr(dot + 1))) return "";
+  if (dot == std::string_view::npos || !IsDigits(stem.substr(dot + 1))) return "";
   const std::string_view matrix = stem.substr(0, dot);
   for (const std::string_view known : {"gate", "up", "down"})
     if (matrix == fmt::format("ffn_{}", known))
@@ -108,7 +106,7 @@ std::string NameOfGguf(const std::string& name) {
   }
   rest.remove_prefix(4);
   const size_t dot = rest.find('.');
-  if (dot == std::string_view::npos || !IsNumber(rest.substr(0, dot))) return name;
+  if (dot == std::string_view::npos || !IsDigits(rest.substr(0, dot))) return name;
   const std::string in_layer = NameInLayer(rest.substr(dot + 1));
   return in_layer.empty() ? name : fmt::format("model.layers.{}.{}", rest.substr(0, dot), in_layer);
 }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/checkpoint/gguf/gguf.h"
 #include "src/text/unicode/printable.h"
 
@@ -25,7 +26,7 @@ constexpr int64_t kListedParts = 8;
 std::optional<int64_t> TakeLastDigits(std::string_view& text) {
   if (text.size() < kPartDigits) return std::nullopt;
   const std::string_view digits = text.substr(text.size() - kPartDigits);
-  if (digits.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+  if (!IsDigits(digits)) return std::nullopt;
   text.remove_suffix(kPartDigits);
   int64_t value = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), value);

@@ -19,7 +19,6 @@ namespace latte {
 namespace {
 
 constexpr std::string_view kGgufEnd = ".gguf";
-constexpr std::string_view kDigits = "0123456789";
 
 std::string_view FileNameOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/tensor/dtype.h"
 
 namespace latte {
@@ -103,13 +104,10 @@ std::string_view WhyNameIsRefused(std::string_view name) {
 }  // namespace
 
 std::string_view WhyQuantIsRefused(std::string_view quant) {
-  std::string name(quant);
-  for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  const std::string name = InCapitals(quant);
   for (std::string_view left = name; !left.empty();) {
-    const size_t end = std::min(left.find('-'), left.size());
-    if (const std::string_view why = WhyNameIsRefused(left.substr(0, end)); !why.empty())
+    if (const std::string_view why = WhyNameIsRefused(TakePiece(&left, '-')); !why.empty())
       return why;
-    left.remove_prefix(std::min(end + 1, left.size()));
   }
   return {};
 }

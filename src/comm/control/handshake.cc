@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/check.h"
+#include "src/base/strings.h"
 #include "src/comm/control/secret.h"
 
 namespace latte {
@@ -17,13 +18,7 @@ constexpr const char* kJoinPurpose = "latte join";
 constexpr const char* kWelcomePurpose = "latte welcome";
 
 // The beginning of a digest, for messages.
-std::string Short(std::string_view digest) {
-  std::string hex;
-  for (const char c : digest.substr(0, 6)) {
-    hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  }
-  return hex;
-}
+std::string Short(std::string_view digest) { return InHex(digest.substr(0, 6)); }
 
 template <class T>
 tl::unexpected<Error> Differs(std::string_view what, const T& expected, const T& found) {

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/base/strings.h"
+
 namespace latte {
 namespace {
 
@@ -44,7 +46,7 @@ std::map<pid_t, Process> AllProcesses() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (!IsDigits(name)) continue;
     if (const auto process = ReadProcess(entry.path())) out.emplace(std::stoi(name), *process);
   }
   return out;

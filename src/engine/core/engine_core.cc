@@ -16,10 +16,6 @@
 namespace latte {
 namespace {
 
-double Seconds(std::chrono::steady_clock::duration time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 using Clock = std::chrono::steady_clock;
 
 EngineParts Complete(EngineParts parts) {

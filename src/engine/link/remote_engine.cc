@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 
 #include "src/base/limits/out_of_memory.h"
+#include "src/base/strings.h"
+#include "src/base/timer.h"
 #include "src/comm/control/secret.h"
 #include "src/engine/request/inbox.h"
 #include "src/engine/request/request_state.h"
@@ -56,12 +58,6 @@ class PrivateFolder {
   std::string path_;
 };
 
-std::string Hex(std::string_view bytes) {
-  std::string out;
-  for (const char byte : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return out;
-}
-
 Status Stopped() { return Fail(Code::kCancelled, "the server is shutting down"); }
 
 // Ranks get tokens, so that no prompt is made into tokens twice.
@@ -90,7 +86,7 @@ Result<std::unique_ptr<RemoteEngine>> RemoteEngine::Start(const RemoteOptions& o
 
 // Until all ranks have joined.
 Status RemoteEngine::Launch(const RankStarter& start, const std::stop_token& stop) {
-  FrontAddress address{.secret = Hex(RandomBytes(kSecretBytes)),
+  FrontAddress address{.secret = InHex(RandomBytes(kSecretBytes)),
                        .config_hash = options_.config_hash};
   if (options_.ranks == 1) {
     LATTE_RETURN_IF_ERROR(LaunchOne(std::move(address), start));
@@ -245,7 +241,7 @@ Status RemoteEngine::CheckRanks() {
       failure_ =
           Error{Code::kUnavailable, fmt::format("{} has ended: {}", LauncherName(), ended->text)};
   }
-  const double silence = std::chrono::duration<double>(Clock::now() - last_report_).count();
+  const double silence = Seconds(Clock::now() - last_report_);
   if (!failure_ && loaded_ && options_.step_timeout > 0 && silence > options_.step_timeout)
     failure_ = Error{Code::kUnavailable,
                      fmt::format("a step takes longer than --step-timeout {} s and counts as stuck",

@@ -14,15 +14,14 @@
 
 #include "src/base/file.h"
 #include "src/base/limits/out_of_memory.h"
+#include "src/base/strings.h"
 #include "src/engine/prefix_disk/cache_folder.h"
 
 namespace latte {
 namespace {
 
 std::string HexOf(const ModelKey& key) {
-  std::string hex;
-  for (const std::byte byte : key) hex += fmt::format("{:02x}", std::to_integer<int>(byte));
-  return hex;
+  return InHex({reinterpret_cast<const char*>(key.data()), key.size()});
 }
 
 // `ulimit -f` becomes an error of write, in this thread alone: what the host does with the signal

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/text/unicode/unicode.h"
 
 namespace latte {
@@ -123,11 +124,9 @@ PatternReader::Class PatternReader::ShorthandOf(char32_t letter) {
 Result<char32_t> PatternReader::TakeHex(int digits) {
   char32_t out = 0;
   for (int i = 0; i < digits; ++i) {
-    constexpr std::string_view kHex = "0123456789abcdefABCDEF";
-    const size_t digit = AtEnd() || chars_[at_] > 0x7F ? std::string_view::npos
-                                                       : kHex.find(static_cast<char>(chars_[at_]));
-    if (digit == std::string_view::npos) return Wrong("hexadecimal digits are missing");
-    out = out * 16 + static_cast<char32_t>(digit < 16 ? digit : digit - 6);
+    const int digit = AtEnd() || chars_[at_] > 0x7F ? -1 : HexDigit(static_cast<char>(chars_[at_]));
+    if (digit < 0) return Wrong("hexadecimal digits are missing");
+    out = out * 16 + static_cast<char32_t>(digit);
     ++at_;
   }
   return out;

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
+
 namespace latte {
 namespace {
 
@@ -24,10 +26,7 @@ constexpr int kMostPasses = 64;
 constexpr size_t kMostHead = 512;  // bytes of a rule's name and options
 constexpr int kMostGroups = 200;   // in one another
 
-bool IsNameChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-' || c == '.';
-}
+bool IsNameChar(char c) { return IsAlphanumeric(c) || c == '_' || c == '-' || c == '.'; }
 
 struct Repeats {
   int64_t least = 1;
@@ -188,9 +187,9 @@ uint32_t PriceReader::ClassChar() {
 
 int64_t PriceReader::Number(int64_t otherwise) {
   SkipSpace();
-  if (Now() < '0' || Now() > '9') return otherwise;
+  if (!IsDigit(Now())) return otherwise;
   int64_t out = 0;
-  for (; Now() >= '0' && Now() <= '9'; ++at_) out = std::min(kFar, out * 10 + (Now() - '0'));
+  for (; IsDigit(Now()); ++at_) out = std::min(kFar, out * 10 + (Now() - '0'));
   SkipSpace();
   return out;
 }

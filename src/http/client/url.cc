@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/http/message.h"
 
 namespace latte {
@@ -14,10 +15,7 @@ namespace {
 constexpr std::string_view kVersion = "/v1";
 constexpr size_t kMostBytes = 4096;  // of a base address
 
-bool IsNameChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '-' || c == '_';
-}
+bool IsNameChar(char c) { return IsAlphanumeric(c) || c == '.' || c == '-' || c == '_'; }
 
 bool IsPathChar(char c) { return c > ' ' && c < 0x7f; }
 
@@ -73,8 +71,7 @@ std::string ReadUnix(std::string_view path, HttpUrl* out) {
 }
 
 bool TakePrefix(std::string_view prefix, std::string_view* text) {
-  if (text->size() < prefix.size() || !EqualNoCase(text->substr(0, prefix.size()), prefix))
-    return false;
+  if (!StartsWithNoCase(*text, prefix)) return false;
   text->remove_prefix(prefix.size());
   return true;
 }

@@ -14,8 +14,7 @@ namespace {
 using Check = std::optional<HeadError>;
 
 bool IsTokenChar(char c) {
-  if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return true;
-  return std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+  return IsAlphanumeric(c) || std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
 }
 
 bool IsToken(std::string_view text) {
@@ -36,7 +35,7 @@ Check Bad(std::string message) { return HeadError{400, std::move(message)}; }
 // The host of "http://host/path", which a proxy's client sends, counts no more than the Host field.
 std::string_view WithoutAuthority(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!EqualNoCase(target.substr(0, scheme.size()), scheme)) continue;
+    if (!StartsWithNoCase(target, scheme)) continue;
     const size_t end = target.find_first_of("/?#", scheme.size());
     return end == std::string_view::npos ? "/" : target.substr(end);
   }
@@ -99,9 +98,7 @@ size_t Count(const HttpFields& fields, std::string_view name) {
 // Whether the list "a, b, c" has an item.
 bool ListHas(std::string_view list, std::string_view item) {
   while (!list.empty()) {
-    const size_t comma = std::min(list.find(','), list.size());
-    if (EqualNoCase(Trimmed(list.substr(0, comma), kFieldSpaces), item)) return true;
-    list.remove_prefix(std::min(comma + 1, list.size()));
+    if (EqualNoCase(Trimmed(TakePiece(&list, ','), kFieldSpaces), item)) return true;
   }
   return false;
 }
@@ -136,7 +133,7 @@ Check ReadLength(const HttpFields& fields, BodyFraming* framing) {
   if (lengths == 0) return std::nullopt;
   if (lengths > 1) return Bad("Content-Length: expected one such field, found several");
   const std::string_view text = fields.Find("Content-Length");
-  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  const bool digits = IsDigits(text);
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), framing->length);
   // A length beyond 64 bits is too large, not malformed.

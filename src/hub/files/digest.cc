@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/strings.h"
+
 namespace latte {
 namespace {
 
@@ -32,9 +34,7 @@ class Digest {
     std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
     unsigned size = 0;
     if (!good_ || EVP_DigestFinal_ex(context_.get(), bytes.data(), &size) != 1) return "";
-    std::string out;
-    for (unsigned i = 0; i < size; ++i) out += fmt::format("{:02x}", bytes[i]);
-    return out;
+    return InHex({reinterpret_cast<const char*>(bytes.data()), size});
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "src/base/json.h"
+#include "src/base/strings.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {
@@ -89,13 +90,9 @@ bool IsSafePath(std::string_view path) {
   if (path.empty() || path.size() > kMostPathBytes) return false;
   for (const char c : path)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\') return false;
-  while (true) {
-    const size_t slash = path.find('/');
-    const std::string_view part = path.substr(0, slash);
-    if (part.empty() || part == "." || part == ".." || part.size() > 255) return false;
-    if (slash == std::string_view::npos) return true;
-    path.remove_prefix(slash + 1);
-  }
+  return std::ranges::all_of(Pieces(path, '/'), [](std::string_view part) {
+    return !part.empty() && part != "." && part != ".." && part.size() <= 255;
+  });
 }
 
 Result<Listing> ParseListing(std::string_view json, const std::string& where) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/jinja/json.h"
 #include "src/jinja/operators.h"
 
@@ -100,8 +101,7 @@ Result<Value> AttributeOf(const Value& item, const Value& path, const Value& fal
   Value value = item;
   for (const Text& part : Split(path.text(), ".", -1)) {
     const std::string& name = part.bytes();
-    const bool number = !name.empty() && name.size() < 10 &&
-                        name.find_first_not_of("0123456789") == std::string::npos;
+    const bool number = name.size() < 10 && IsDigits(name);
     LATTE_ASSIGN_OR_RETURN(
         value, part_of(value, number ? Value::Int(std::stoi(name)) : Value::String(part)));
   }

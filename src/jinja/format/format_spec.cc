@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/jinja/arithmetic.h"
 #include "src/jinja/format/text_format.h"
 #include "src/text/unicode/unicode.h"
@@ -21,7 +22,7 @@ bool IsAlign(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
 int64_t TakeNumber(std::string_view& text) {
   int64_t number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || text[0] < '0' || text[0] > '9') return -1;
+  if (text.empty() || !IsDigit(text[0])) return -1;
   text.remove_prefix(static_cast<size_t>(end - text.data()));
   return error == std::errc() ? number : kMaxWidth;
 }
@@ -103,7 +104,7 @@ Result<NumberParts> FloatParts(double number, const FormatSpec& spec, Budget* bu
   if (lower != spec.type)
     for (char& c : text)
       if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);
-  const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  const size_t end = std::min(text.find_first_not_of(kDigits), text.size());
   return NumberParts{SignOf(std::signbit(number) && !std::isnan(number), spec), text.substr(0, end),
                      text.substr(end)};
 }

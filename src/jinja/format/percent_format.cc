@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/jinja/arithmetic.h"
 #include "src/jinja/format/format_spec.h"
 #include "src/jinja/format/text_format.h"
@@ -113,7 +114,7 @@ class PercentReader {
       return size;
     }
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
-    if (rest_.empty() || rest_[0] < '0' || rest_[0] > '9') return int64_t{0};
+    if (rest_.empty() || !IsDigit(rest_[0])) return int64_t{0};
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
     return error == std::errc() ? std::min(size, budget_->limits().string_bytes + 1)
                                 : budget_->limits().string_bytes + 1;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/jinja/format/format_spec.h"
 #include "src/jinja/operators.h"
 
@@ -48,8 +49,7 @@ class FieldValues {
   static std::optional<int64_t> Number(std::string_view digits) {
     int64_t number = 0;
     const char* const end = digits.data() + digits.size();
-    if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos ||
-        std::from_chars(digits.data(), end, number).ec != std::errc())
+    if (!IsDigits(digits) || std::from_chars(digits.data(), end, number).ec != std::errc())
       return {};
     return number;
   }

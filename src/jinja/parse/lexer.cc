@@ -5,14 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/jinja/text.h"
 #include "src/text/unicode/unicode.h"
 
 namespace latte::jinja {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool IsNameStart(char c) { return IsLetter(c) || c == '_'; }
 
 class Lexer {
  public:
@@ -274,12 +274,9 @@ class Lexer {
   Status LexCodePoint(size_t start, size_t digits, uint32_t base, std::string* text) {
     uint32_t value = 0;
     for (size_t i = 0; i < digits; ++i, ++at_) {
-      const size_t digit =
-          at_ < source_.size()
-              ? std::string_view("0123456789abcdef0123456789ABCDEF").find(source_[at_])
-              : std::string_view::npos;
-      if (digit == std::string_view::npos) return Bad(start, "wrong escape in a string");
-      value = value * base + static_cast<uint32_t>(digit % 16);
+      const int digit = at_ < source_.size() ? HexDigit(source_[at_]) : -1;
+      if (digit < 0) return Bad(start, "wrong escape in a string");
+      value = value * base + static_cast<uint32_t>(digit);
     }
     if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
       return Bad(start, "no such character");

@@ -10,6 +10,7 @@
 #include "src/api/request.h"
 #include "src/base/check.h"
 #include "src/base/json_out.h"
+#include "src/base/strings.h"
 #include "src/base/timer.h"
 
 namespace latte {
@@ -38,7 +39,7 @@ Result<std::vector<Batch::Line>> Batch::ReadLines(const MappedFile& file) {
     ++number;
     end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    if (IsBlank(line)) continue;
     Line& added = lines.emplace_back(Line{line, {number, FindCustomId(line)}});
     if (!added.id.custom_id) continue;
     const auto [first, is_new] = numbers.emplace(*added.id.custom_id, number);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/json_out_fwd.h"
+#include "src/base/timer.h"
 #include "src/kernels/op.h"
 #include "src/tensor/dtype.h"
 
@@ -21,7 +22,7 @@ template <class F>
 double SecondsOf(const F& f) {
   const auto start = std::chrono::steady_clock::now();
   f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return SecondsSince(start);
 }
 
 // The limits of a kernel's speed. kF32: fused multiply-adds; kBF16, kInt8: AVX-512 dot products of

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/session/remote/api_server.h"
 
 namespace latte {
@@ -11,9 +12,7 @@ namespace latte {
 void AnswerReader::OnHead(const HttpResponse& head) {
   constexpr std::string_view kEvents = "text/event-stream";
   head_ = head;
-  const std::string_view type = head_.content_type;
-  is_stream_ = head_.status == 200 && type.size() >= kEvents.size() &&
-               EqualNoCase(type.substr(0, kEvents.size()), kEvents);
+  is_stream_ = head_.status == 200 && StartsWithNoCase(head_.content_type, kEvents);
 }
 
 void AnswerReader::OnBody(std::string_view piece, double now_s) {

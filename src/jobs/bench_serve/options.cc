@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/range.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
@@ -46,8 +47,7 @@ Result<double> ParseRate(std::string_view text) {
 Result<Goodput> ParseGoodput(std::string_view text) {
   Goodput out;
   while (!text.empty()) {
-    const std::string_view item = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    const std::string_view item = TakePiece(&text, ',');
     const size_t colon = item.find(':');
     const std::string_view name = item.substr(0, colon);
     std::optional<double> limit;

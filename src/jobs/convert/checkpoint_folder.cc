@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "src/base/file.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
@@ -32,17 +33,14 @@ bool IsShard(std::string_view name) {
   constexpr std::string_view kBegin = "model-";
   constexpr std::string_view kMiddle = "-of-";
   constexpr std::string_view kEnd = ".safetensors";
-  const auto digits = [](std::string_view part) {
-    return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
-  };
   if (name.size() < kBegin.size() + kEnd.size() || !name.starts_with(kBegin) ||
       !name.ends_with(kEnd))
     return false;
   name.remove_prefix(kBegin.size());
   name.remove_suffix(kEnd.size());
   const size_t middle = name.find(kMiddle);
-  return middle != std::string_view::npos && digits(name.substr(0, middle)) &&
-         digits(name.substr(middle + kMiddle.size()));
+  return middle != std::string_view::npos && IsDigits(name.substr(0, middle)) &&
+         IsDigits(name.substr(middle + kMiddle.size()));
 }
 
 bool IsSame(const std::string& a, const struct stat& b) {

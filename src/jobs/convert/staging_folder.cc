@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "src/base/file.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
@@ -32,12 +33,9 @@ std::string MarkerOf(const std::string& folder) { return fmt::format("{}/{}", fo
 
 // "123" or "123-4".
 bool IsNumber(std::string_view text) {
-  const auto digits = [](std::string_view part) {
-    return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
-  };
   const size_t dash = text.find('-');
-  return digits(text.substr(0, dash)) &&
-         (dash == std::string_view::npos || digits(text.substr(dash + 1)));
+  return IsDigits(text.substr(0, dash)) &&
+         (dash == std::string_view::npos || IsDigits(text.substr(dash + 1)));
 }
 
 // Whether `entry` is "NAME.123" + `end`.

@@ -12,6 +12,7 @@
 #include "src/base/json.h"
 #include "src/base/random.h"
 #include "src/base/range.h"
+#include "src/base/strings.h"
 #include "src/jobs/random_draws.h"
 
 namespace latte {
@@ -188,9 +189,8 @@ Result<std::vector<TraceRequest>> LoadTrace(const std::string& path, const Trace
   std::vector<TraceRequest> out;
   std::string_view rest = text;
   for (int64_t number = 1; !rest.empty(); ++number) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::string_view line = TakePiece(&rest, '\n');
+    if (IsBlank(line)) continue;
     LATTE_ASSIGN_OR_RETURN(const Json json,
                            Json::Parse(line, fmt::format("{}: line {}", path, number)));
     LATTE_ASSIGN_OR_RETURN(TraceRequest request, reader.Read(json));

@@ -50,7 +50,7 @@ GivenKeys KeysOf(const HttpRequest& request) {
   constexpr std::string_view kBearer = "Bearer ";
   const std::string_view authorization = request.fields.Find("Authorization");
   std::string_view bearer;
-  if (EqualNoCase(authorization.substr(0, kBearer.size()), kBearer))
+  if (StartsWithNoCase(authorization, kBearer))
     bearer = Trimmed(authorization.substr(kBearer.size()));
   return {bearer, request.fields.Find("X-Api-Key"), request.fields.Find("Api-Key")};
 }
@@ -85,7 +85,7 @@ std::string_view HostOf(std::string_view authority) {
   if (port.empty()) return host;
   if (!port.starts_with(':')) return "";
   port.remove_prefix(1);
-  const bool is_number = port.find_first_not_of("0123456789") == std::string_view::npos;
+  const bool is_number = port.empty() || IsDigits(port);
   return is_number && port.size() <= kMostPortDigits ? host : "";
 }
 

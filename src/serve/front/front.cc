@@ -6,6 +6,7 @@
 
 #include "src/api/error_body.h"
 #include "src/api/messages/request.h"
+#include "src/base/strings.h"
 #include "src/serve/page/page.h"
 
 namespace latte {

@@ -4,6 +4,7 @@
 
 #include "src/api/error_body.h"
 #include "src/base/json_out.h"
+#include "src/base/timer.h"
 
 namespace latte {
 namespace {
@@ -78,8 +79,7 @@ void Reply::Complete(int status) {
 
 void Reply::Ending::Finish(int status) {
   const Ended call = std::exchange(ended, {});
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - arrived;
-  if (call) call({status, seconds.count()});
+  if (call) call({status, SecondsSince(arrived)});
 }
 
 }  // namespace latte

@@ -5,16 +5,9 @@
 #include <utility>
 
 #include "src/api/request.h"
+#include "src/base/timer.h"
 
 namespace latte {
-namespace {
-
-double Seconds(std::chrono::steady_clock::duration time) {
-  return std::chrono::duration<double>(time).count();
-}
-
-}  // namespace
-
 Observer::Observer(const ServeOptions& options, Log log, const std::string& model_name,
                    std::string_view version)
     : options_(options),

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/timer.h"
 #include "src/serve/observe/log_text.h"
 
 namespace latte {
@@ -45,8 +46,7 @@ void AppendJson(const ServedRequest& view, Time now, std::string* out) {
   text("state", Name(view.state));
   if (view.ended) text("result", view.result);
   const auto seconds = [](std::optional<Time> from, std::optional<Time> to) {
-    return from && to ? fmt::format("{:.3f}", std::chrono::duration<double>(*to - *from).count())
-                      : std::string("null");
+    return from && to ? fmt::format("{:.3f}", Seconds(*to - *from)) : std::string("null");
   };
   fmt::format_to(std::back_inserter(*out),
                  "\"age_seconds\":{},\"stream\":{},\"n\":{},\"prompts\":{},\"priority\":{},"

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "src/base/timer.h"
+
 namespace latte {
 namespace {
 
@@ -27,7 +29,7 @@ bool StatsFigures::idle() const {
 StatsFigures CompareStats(const StatsSnapshot& before, const StatsSnapshot& after) {
   const EngineStats& a = before.engine;
   const EngineStats& b = after.engine;
-  const double seconds = std::chrono::duration<double>(after.time - before.time).count();
+  const double seconds = Seconds(after.time - before.time);
   const int64_t generated = b.generated_tokens - a.generated_tokens;
   const int64_t begun = b.prompt_tokens - a.prompt_tokens;
   StatsFigures out;

@@ -7,6 +7,7 @@
 
 #include "src/base/fields/fields.h"
 #include "src/base/json_out.h"
+#include "src/base/strings.h"
 #include "src/base/timer.h"
 #include "src/http/client/sse.h"
 #include "src/session/remote/answer_chunk.h"
@@ -18,9 +19,7 @@ constexpr auto kPollEvery = std::chrono::milliseconds(50);
 constexpr std::string_view kFunction = "/v1/chat/completions";
 
 bool IsEventStream(const HttpResponse& head) {
-  constexpr std::string_view kEvents = "text/event-stream";
-  const std::string_view type = head.content_type;
-  return type.size() >= kEvents.size() && EqualNoCase(type.substr(0, kEvents.size()), kEvents);
+  return StartsWithNoCase(head.content_type, "text/event-stream");
 }
 
 using LogitBias = std::vector<std::pair<int32_t, float>>;

@@ -8,6 +8,7 @@
 
 #include "src/base/limits/cpu_time.h"
 #include "src/base/limits/out_of_memory.h"
+#include "src/base/timer.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {
@@ -137,7 +138,7 @@ int RegexMatcher::Run(std::string_view subject, size_t from, size_t last) {
 // clock decides.
 bool RegexMatcher::BudgetIsSpent() {
   const auto now = std::chrono::steady_clock::now();
-  used_seconds_ += std::chrono::duration<double>(now - looked_).count();
+  used_seconds_ += Seconds(now - looked_);
   looked_ = now;
   if (used_seconds_ <= allowed_seconds_) return false;
   used_seconds_ = std::min(used_seconds_, ThreadCpuSeconds() - cpu_at_start_);

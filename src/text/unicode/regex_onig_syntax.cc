@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/text/unicode/printable.h"
 #include "src/text/unicode/unicode.h"
 #include "src/text/unicode/unicode_supplement.h"
@@ -29,9 +30,7 @@ bool Contains(const std::string_view (&list)[N], std::string_view name) {
 }
 
 void AppendCodePoint(char32_t c, std::string* out) {
-  const bool alphanumeric =
-      (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-  if (alphanumeric) {
+  if (c < 0x80 && IsAlphanumeric(static_cast<char>(c))) {
     out->push_back(static_cast<char>(c));
   } else {
     out->append(fmt::format("\\x{{{:X}}}", static_cast<uint32_t>(c)));
@@ -163,7 +162,7 @@ class Translator {
 
   std::string_view TakeDigits() {
     const size_t begin = at_;
-    while (at_ < in_.size() && in_[at_] >= '0' && in_[at_] <= '9') ++at_;
+    while (at_ < in_.size() && IsDigit(in_[at_])) ++at_;
     return in_.substr(begin, at_ - begin);
   }
 
@@ -200,9 +199,7 @@ class Translator {
       ++at_;
       return Escape{.code_point = static_cast<char32_t>(kValues[control]), .set = {}};
     }
-    const bool alphanumeric =
-        (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    if (alphanumeric) return Refuse(fmt::format("the escape \\{}", c));
+    if (IsAlphanumeric(c)) return Refuse(fmt::format("the escape \\{}", c));
     return Escape{.code_point = TakeCodePoint(), .set = {}};
   }
 
@@ -215,9 +212,9 @@ class Translator {
     char32_t value = 0;
     size_t digits = 0;
     for (; digits < longest && at_ < in_.size(); ++digits, ++at_) {
-      const size_t digit = std::string_view("0123456789abcdefABCDEF").find(in_[at_]);
-      if (digit == std::string_view::npos) break;
-      value = value * 16 + static_cast<char32_t>(digit < 16 ? digit : digit - 6);
+      const int digit = HexDigit(in_[at_]);
+      if (digit < 0) break;
+      value = value * 16 + static_cast<char32_t>(digit);
     }
     const bool closed = !braces || Take("}");
     if (!closed || digits == 0 || (unicode && digits != 4) || (!unicode && !braces && value > 0x7F))
