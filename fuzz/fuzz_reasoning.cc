@@ -1,34 +1,36 @@
-// Splitter of answers into reasoning and content: a byte that says whether the answer begins inside
-// reasoning, a byte that chooses which marks of calls end it, the text of an answer. However the text
-// is cut, the parts are the same, and no text is lost but the tags.
+// Splitter of answers into reasoning, content and calls: a byte that says whether the answer begins inside
+// reasoning, a byte that chooses how calls are written, the text of an answer. However the text is cut, the
+// pieces together are the same. Without calls, they are the text.
 #include <string>
 
 #include "fuzz/fuzz_input.h"
-#include "src/chat/answer_message.h"
 #include "src/chat/answer_splitter.h"
-#include "src/chat/tools/tool_syntax.h"
 
 namespace latte::fuzz {
 namespace {
 
-using Parts = AnswerSplitter::Parts;
+struct Parts {
+  std::string thought;  // with its marks
+  std::string reasoning;
+  std::string content;
+  std::string calls;  // names and arguments
+  bool operator==(const Parts&) const = default;
+};
 
-Parts Split(std::string_view text, bool in_thought, std::span<const std::string_view> ends,
-            size_t step) {
-  AnswerSplitter splitter(in_thought, ends);
+Parts Split(std::string_view text, bool in_thought, std::optional<ToolFormat> calls, size_t step) {
+  AnswerSplitter splitter(in_thought, calls);
   Parts all;
-  const auto add = [&](const Parts& parts) {
-    all.reasoning += parts.reasoning;
-    all.content += parts.content;
+  const auto add = [&](const AnswerPiece& piece) {
+    all.thought += piece.Thought();
+    all.reasoning += piece.reasoning;
+    all.content += piece.Content();
+    for (const ToolEvent& event : piece.events)
+      if (event.kind != ToolEvent::Kind::kContent) all.calls += event.text;
   };
   for (size_t begin = 0; begin < text.size(); begin += step)
     add(splitter.Push(text.substr(begin, step)));
-  add(splitter.Flush());
+  add(splitter.Finish());
   return all;
-}
-
-bool Same(const Parts& a, const Parts& b) {
-  return a.reasoning == b.reasoning && a.content == b.content;
 }
 
 }  // namespace
@@ -38,22 +40,22 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace latte;
   if (size < 2) return 0;
   const bool in_thought = data[0] % 2 != 0;
-  const bool has_tools = data[1] % 6 != 5;
-  std::span<const std::string_view> ends;
-  if (has_tools) ends = CallOpenings(static_cast<ToolFormat>(data[1] % 6));
+  std::optional<ToolFormat> calls;
+  if (data[1] % 6 != 5) calls = static_cast<ToolFormat>(data[1] % 6);
   const std::string_view text = fuzz::AsText(data, size).substr(2);
-  const auto whole = fuzz::Split(text, in_thought, ends, text.size() + 1);
+  const auto whole = fuzz::Split(text, in_thought, calls, text.size() + 1);
   for (const size_t step : {1, 2, 7})
-    fuzz::Require(fuzz::Same(fuzz::Split(text, in_thought, ends, step), whole),
+    fuzz::Require(fuzz::Split(text, in_thought, calls, step) == whole,
                   "pieces are split as the whole text");
-  fuzz::Require(text.ends_with(whole.content), "content is the end of the text");
-  fuzz::Require(text.find(whole.reasoning) != text.npos, "reasoning is part of the text");
-  for (const std::string_view end : ends)
-    fuzz::Require(whole.reasoning.find(end) == std::string::npos, "a call ends reasoning");
-  if (!has_tools) {
-    const ChatMessage message = AnswerMessage(text, in_thought);
-    fuzz::Require(whole.reasoning == message.reasoning.value_or(""), "reasoning of the message");
-    fuzz::Require(whole.content == message.content.value_or(""), "content of the message");
+  fuzz::Require(text.starts_with(whole.thought), "reasoning is the beginning of the text");
+  if (calls) {
+    for (const std::string_view end : CallOpenings(*calls))
+      fuzz::Require(whole.reasoning.find(end) == std::string::npos, "a call ends reasoning");
+    return 0;
   }
+  fuzz::Require(whole.thought + whole.content == text, "the pieces are the text");
+  const ChatMessage message = AnswerMessage(text, in_thought);
+  fuzz::Require(whole.reasoning == message.reasoning.value_or(""), "reasoning of the message");
+  fuzz::Require(whole.content == message.content.value_or(""), "content of the message");
   return 0;
 }

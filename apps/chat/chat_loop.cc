@@ -273,18 +273,16 @@ Status ChatLoop::Answer(std::string message) {
   const LateInterrupt late(interrupts_, [&] {
     if (!began) progress.EndWith(std::string(kStopping));
   });
-  const auto begin = [&] {
-    progress.Clear();
-    if (chat_->begins_in_thought()) printer.BeginInThought();
-    return true;
-  };
-  const auto print = [&](std::string_view text) {
-    if (text.empty() && !began) {
+  const auto print = [&](const AnswerPiece& piece) {
+    if (piece.empty() && !began) {
       const PromptProgress prompt = chat_->prompt_progress();
       if (prompt.total > 0) progress.Show(prompt.done, prompt.total);
     }
-    if (!text.empty() && !began) began = begin();
-    if (!text.empty()) printed = printer.Add(text);
+    if (!piece.empty() && !began) {
+      progress.Clear();
+      began = true;
+    }
+    if (!piece.empty()) printed = printer.Add(piece);
     return printed && !interrupts_.Take();
   };
   Result<ChatAnswer> answer = chat_->Ask(std::move(message), print);

@@ -1,6 +1,7 @@
 #include "src/chat/answer_splitter.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "src/base/strings.h"
@@ -11,12 +12,31 @@ namespace {
 constexpr std::string_view kOpen = "<think>";
 constexpr std::string_view kClose = "</think>";
 
+void Append(std::vector<ToolEvent> more, std::vector<ToolEvent>* all) {
+  all->insert(all->end(), std::move_iterator(more.begin()), std::move_iterator(more.end()));
+}
+
 }  // namespace
 
-AnswerSplitter::Parts AnswerSplitter::Push(std::string_view text) {
-  Parts out;
+std::string AnswerPiece::Content() const {
+  std::string out;
+  for (const ToolEvent& event : events)
+    if (event.kind == ToolEvent::Kind::kContent) out += event.text;
+  return out;
+}
+
+AnswerSplitter::AnswerSplitter(bool in_thought, std::optional<ToolFormat> calls,
+                               std::shared_ptr<const KnownFunctions> known)
+    : step_(in_thought ? Step::kReasoning : Step::kBeginning) {
+  if (!calls) return;
+  ends_ = CallOpenings(*calls);
+  parser_.emplace(*calls, std::move(known));
+}
+
+AnswerPiece AnswerSplitter::Push(std::string_view text) {
+  AnswerPiece out;
   if (step_ == Step::kContent) {
-    out.content = text;
+    AddContent(text, &out);
     return out;
   }
   held_ += text;
@@ -26,20 +46,21 @@ AnswerSplitter::Parts AnswerSplitter::Push(std::string_view text) {
 }
 
 // White space and a <think> may begin the answer; without the tag both are content.
-void AnswerSplitter::Begin(Parts* out) {
-  const size_t first = held_.find_first_not_of(" \t\r\n");
+void AnswerSplitter::Begin(AnswerPiece* out) {
+  const size_t first = held_.find_first_not_of(kSpaces);
   if (first == std::string::npos) return;
   const std::string_view rest = std::string_view(held_).substr(first);
   if (rest.starts_with(kOpen)) {
-    held_.erase(0, first + kOpen.size());
+    out->opening = held_.substr(0, first + kOpen.size());
+    held_.erase(0, out->opening.size());
     step_ = Step::kReasoning;
   } else if (!kOpen.starts_with(rest)) {
-    out->content = std::exchange(held_, {});
     step_ = Step::kContent;
+    AddContent(std::exchange(held_, {}), out);
   }
 }
 
-void AnswerSplitter::Reason(Parts* out) {
+void AnswerSplitter::Reason(AnswerPiece* out) {
   const size_t close = held_.find(kClose);
   size_t end = close;
   size_t certain = held_.size() - BeginningOf(kClose, held_);
@@ -48,20 +69,41 @@ void AnswerSplitter::Reason(Parts* out) {
     certain = std::min(certain, held_.size() - BeginningOf(mark, held_));
   }
   if (end == std::string::npos) {
-    out->reasoning += held_.substr(0, certain);
+    out->reasoning = held_.substr(0, certain);
     held_.erase(0, certain);
     return;
   }
-  out->reasoning += held_.substr(0, end);
-  out->content += held_.substr(end == close ? end + kClose.size() : end);
-  held_.clear();
+  out->reasoning = held_.substr(0, end);
+  if (end == close) out->closing = kClose;
   step_ = Step::kContent;
+  AddContent(std::exchange(held_, {}).substr(end + out->closing.size()), out);
 }
 
-AnswerSplitter::Parts AnswerSplitter::Flush() {
-  Parts out;
-  (step_ == Step::kReasoning ? out.reasoning : out.content) = std::exchange(held_, {});
+void AnswerSplitter::AddContent(std::string_view text, AnswerPiece* out) {
+  if (parser_) return Append(parser_->Add(text), &out->events);
+  if (!text.empty()) out->events.push_back({.text = std::string(text)});
+}
+
+AnswerPiece AnswerSplitter::Finish(bool cut) {
+  AnswerPiece out;
+  const std::string rest = std::exchange(held_, {});
+  if (in_reasoning())
+    out.reasoning = rest;
+  else
+    AddContent(rest, &out);
+  if (parser_) Append(parser_->Finish(cut), &out.events);
   return out;
+}
+
+ChatMessage AnswerMessage(std::string_view text, bool in_thought) {
+  AnswerSplitter splitter(in_thought);
+  const AnswerPiece piece = splitter.Push(text);
+  const AnswerPiece rest = splitter.Finish();
+  ChatMessage message;
+  message.role = "assistant";
+  message.content = piece.Content() + rest.Content();
+  if (in_thought || !piece.opening.empty()) message.reasoning = piece.reasoning + rest.reasoning;
+  return message;
 }
 
 }  // namespace latte

@@ -1,46 +1,71 @@
-// Splits the text of an answer into reasoning and content while it is generated. All parts together
-// equal AnswerMessage over the whole text, however it is cut, where only </think> ends reasoning.
+// Splits the text of an answer into reasoning, content and calls of functions while it is generated.
+// The one reader of <think> and </think> in answers.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "src/chat/template_format.h"
+#include "src/chat/tools/tool_call_parser.h"
 
 namespace latte {
 
+// What became certain of an answer, in the order of its text.
+struct AnswerPiece {
+  std::string opening;  // white space and <think>
+  std::string reasoning;
+  std::string closing;            // </think>
+  std::vector<ToolEvent> events;  // content and calls
+
+  bool empty() const { return Thought().empty() && events.empty(); }
+  std::string Content() const;  // of all events
+  // Reasoning with the marks around it, which are as they stand in the text.
+  std::string Thought() const { return opening + reasoning + closing; }
+};
+
+// Thread-compatible.
 class AnswerSplitter {
  public:
-  struct Parts {
-    std::string reasoning;
-    std::string content;
-  };
-
-  // in_thought: the prompt has already opened the <think>. Reasoning also ends where one of the
-  // texts `ends` begins, which is content: some models call a function without a </think>. The
-  // texts must outlive this.
-  explicit AnswerSplitter(bool in_thought, std::span<const std::string_view> ends = {})
-      : step_(in_thought ? Step::kReasoning : Step::kBeginning), ends_(ends) {}
+  // in_thought: the prompt has already opened the <think>. calls: how the model writes calls; none: all that
+  // is no reasoning is content. Reasoning ends with </think>, and where a call begins: some models call a
+  // function without a </think>. known: as ToolCallParser has it.
+  explicit AnswerSplitter(bool in_thought, std::optional<ToolFormat> calls = {},
+                          std::shared_ptr<const KnownFunctions> known = nullptr);
 
   // The text so far ends inside <think>.
   bool in_reasoning() const { return step_ == Step::kReasoning; }
+  // Whether what comes next is content, as far as it is known.
+  bool in_content() const { return !in_reasoning() && !(parser_ && parser_->in_call()); }
   // Bytes at the end of the text of which it is not certain what they are.
-  size_t undecided() const { return held_.size(); }
+  size_t undecided() const { return held_.size() + (parser_ ? parser_->undecided() : 0); }
 
-  // Returns the parts that have become certain with `text`.
-  Parts Push(std::string_view text);
-  // The answer ends: returns the text that was held back.
-  Parts Flush();
+  // Returns what has become certain with `text`. All pieces together do not depend on how the text is cut;
+  // without calls, they are the text.
+  AnswerPiece Push(std::string_view text);
+  // The answer ends: returns the rest. cut: as ToolCallParser::Finish has it.
+  AnswerPiece Finish(bool cut = false);
 
  private:
-  enum class Step { kBeginning, kReasoning, kContent };
+  enum class Step : uint8_t { kBeginning, kReasoning, kContent };
 
-  void Begin(Parts* out);
-  void Reason(Parts* out);
+  void Begin(AnswerPiece* out);
+  void Reason(AnswerPiece* out);
+  void AddContent(std::string_view text, AnswerPiece* out);
 
   Step step_;
-  std::span<const std::string_view> ends_;
+  std::span<const std::string_view> ends_;  // of reasoning, apart from </think>
+  std::optional<ToolCallParser> parser_;
   std::string held_;  // may be the beginning of a tag
 };
+
+// The message for the whole text of an answer without calls. It has a reasoning, which may be empty, if the
+// text or the prompt opens a <think>.
+ChatMessage AnswerMessage(std::string_view text, bool in_thought);
 
 }  // namespace latte

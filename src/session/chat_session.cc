@@ -86,7 +86,6 @@ Result<ChatPrompt> ChatSession::BuildPrompt() const {
 Result<ChatAnswer> ChatSession::Ask(std::string text, const Callback& on_step) {
   messages_.push_back(Message("user", std::move(text)));
   Result<ChatAnswer> answer = BuildPrompt().and_then([&](const ChatPrompt& prompt) {
-    in_thought_ = prompt.in_thought;
     return Answer(prompt, on_step).map([&](ChatAnswer done) {
       const bool began = !done.tokens.empty() || done.end != ChatEnd::kCancelled;
       if (began) messages_.push_back(AnswerMessage(done.text, prompt.in_thought));
@@ -129,26 +128,30 @@ Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback&
   computed_before_ = engine_->Stats().computed_tokens;
   cached_before_ = engine_->Stats().cached_tokens;
   bool cancelled = false;
+  AnswerSplitter splitter(prompt.in_thought);
   const auto step = [&](const TokenEvent* event) {
-    const bool goes_on = !on_step || on_step(event != nullptr ? event->text : std::string_view());
+    const bool goes_on =
+        !on_step || on_step(event != nullptr ? splitter.Push(event->text) : AnswerPiece());
     // An answer that the model ended, or that was already cancelled, is not cut here.
     const bool cuts = event == nullptr || event->token.has_value();
     if (!goes_on && cuts) cancelled = true;
     return !cancelled;
   };
-  LATTE_ASSIGN_OR_RETURN(Completion made, Complete(*engine_, RequestFor(prompt), step));
+  Result<Completion> made = Complete(*engine_, RequestFor(prompt), step);
+  if (const AnswerPiece rest = splitter.Finish(); on_step && !rest.empty()) on_step(rest);
+  if (!made) return tl::unexpected(std::move(made).error());
   ChatAnswer out;
   out.prompt_tokens = total;
   out.notes = prompt.notes;
-  out.end = EndOf(made, cancelled, settings_.params.stop.max_tokens);
-  out.text = std::move(made.text);
-  out.tokens = std::move(made.tokens);
+  out.end = EndOf(*made, cancelled, settings_.params.stop.max_tokens);
+  out.text = std::move(made->text);
+  out.tokens = std::move(made->tokens);
   out.generated_tokens = std::ssize(out.tokens);
-  out.reused_tokens = made.cached_tokens;
+  out.reused_tokens = made->cached_tokens;
   const PromptProgress progress = prompt_progress();
   out.computed_tokens = std::min(progress.done, progress.total);
-  out.prompt_seconds = made.prompt_seconds;
-  out.generate_seconds = made.generate_seconds;
+  out.prompt_seconds = made->prompt_seconds;
+  out.generate_seconds = made->generate_seconds;
   return out;
 }
 

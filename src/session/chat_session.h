@@ -13,7 +13,6 @@
 
 #include "latte/request.h"
 
-#include "src/chat/answer_message.h"
 #include "src/chat/prompt.h"
 #include "src/engine/core/complete.h"
 #include "src/session/conversation.h"
@@ -45,7 +44,6 @@ class ChatSession final : public Conversation {
   void Reset() override;
   bool Undo() override;
   PromptProgress prompt_progress() const override;
-  bool begins_in_thought() const override { return in_thought_; }
 
   std::vector<ChatMessage> Messages() const override { return messages_; }
   [[nodiscard]] Status SetMessages(std::vector<ChatMessage> messages) override;
@@ -64,7 +62,6 @@ class ChatSession final : public Conversation {
   Engine* engine_;
   ChatSettings settings_;
   std::vector<ChatMessage> messages_;
-  bool in_thought_ = false;
   // Counts when the last question was asked.
   int64_t prompt_tokens_ = 0;
   int64_t computed_before_ = 0;

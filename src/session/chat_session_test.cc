@@ -129,7 +129,7 @@ TEST_F(ChatSessionTest, ACancelledAnswerStaysAsFarAsItGot) {
   const auto whole = chat.Ask("Once upon a time");
   chat.Reset();
   int tokens = 0;
-  const auto cut = chat.Ask("Once upon a time", [&](std::string_view) { return ++tokens < 5; });
+  const auto cut = chat.Ask("Once upon a time", [&](const AnswerPiece&) { return ++tokens < 5; });
   ASSERT_TRUE(cut);
   EXPECT_EQ(cut->end, ChatEnd::kCancelled);
   EXPECT_EQ(cut->tokens, std::vector<int32_t>(whole->tokens.begin(), whole->tokens.begin() + 5));
@@ -144,7 +144,7 @@ TEST_F(ChatSessionTest, CancelledBeforeTheFirstTokenNothingIsKept) {
   const auto core = NewCore({.max_batch_tokens = 4, .max_sequences = 1});
   ChatSession chat = Chat(core.get());
   const auto nothing =
-      chat.Ask("Once upon a time there was", [](std::string_view) { return false; });
+      chat.Ask("Once upon a time there was", [](const AnswerPiece&) { return false; });
   ASSERT_TRUE(nothing);
   EXPECT_EQ(nothing->end, ChatEnd::kCancelled);
   EXPECT_TRUE(nothing->tokens.empty());

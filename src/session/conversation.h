@@ -12,7 +12,7 @@
 #include "latte/request.h"
 #include "latte/status.h"
 
-#include "src/chat/template_format.h"
+#include "src/chat/answer_splitter.h"
 
 namespace latte {
 
@@ -24,7 +24,7 @@ enum class ChatEnd {
 };
 
 struct ChatAnswer {
-  std::string text;             // as streamed, including reasoning
+  std::string text;             // as streamed, including reasoning and its marks
   std::vector<int32_t> tokens;  // without the token that ended the answer; empty if not known
   ChatEnd end = ChatEnd::kStop;
   int64_t generated_tokens = 0;
@@ -53,9 +53,9 @@ struct PromptProgress {
 
 class Conversation {
  public:
-  // Called again and again while an answer is made, with the text that is ready (often empty);
-  // returning false ends the answer.
-  using Callback = std::function<bool(std::string_view text)>;
+  // Called again and again while an answer is made, with the reasoning and the content that are ready (often
+  // nothing); returning false ends the answer.
+  using Callback = std::function<bool(const AnswerPiece& piece)>;
 
   virtual ~Conversation() = default;
 
@@ -67,9 +67,6 @@ class Conversation {
 
   // How much of the last question's prompt has been computed.
   virtual PromptProgress prompt_progress() const { return {}; }
-
-  // Whether the answer that is being made begins inside reasoning, without a mark that opens it.
-  virtual bool begins_in_thought() const { return false; }
 
   // The system message, if there is one, and then questions and answers in turn.
   virtual std::vector<ChatMessage> Messages() const = 0;

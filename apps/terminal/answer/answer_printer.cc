@@ -8,31 +8,25 @@
 namespace latte {
 namespace {
 
-ScreenStyle StyleOfOutput(bool markdown, bool in_thought) {
+ScreenStyle StyleOfOutput(bool markdown) {
   const bool colours = ShowsColour(STDOUT_FILENO);
-  return {.columns = ColumnsOf(STDOUT_FILENO),
-          .dims = colours,
-          .markdown = colours && markdown,
-          .in_thought = in_thought};
+  return {.columns = ColumnsOf(STDOUT_FILENO), .dims = colours, .markdown = colours && markdown};
 }
 
 }  // namespace
 
-AnswerPrinter::AnswerPrinter(bool markdown) : markdown_(markdown) {
-  if (IsTerminal(STDOUT_FILENO)) shown_.emplace(StyleOfOutput(markdown_, false));
+AnswerPrinter::AnswerPrinter(bool markdown) {
+  if (IsTerminal(STDOUT_FILENO)) shown_.emplace(StyleOfOutput(markdown));
 }
 
-void AnswerPrinter::BeginInThought() {
-  if (shown_) shown_.emplace(StyleOfOutput(markdown_, true));
-}
-
-Status AnswerPrinter::Add(std::string_view text) {
-  if (!shown_) return Write(text);
+Status AnswerPrinter::Add(const AnswerPiece& piece) {
+  if (!shown_) return Write(piece.Thought() + piece.Content());
   shown_->Resize(ColumnsOf(STDOUT_FILENO));
-  return Write(shown_->Add(text));
+  return Write(shown_->Add(piece));
 }
 
 Status AnswerPrinter::Finish() {
+  LATTE_RETURN_IF_ERROR(Add(splitter_.Finish()));
   if (shown_) LATTE_RETURN_IF_ERROR(Write(shown_->Finish()));
   return amid_line_ ? Write("\n") : Status();
 }

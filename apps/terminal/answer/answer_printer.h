@@ -16,17 +16,18 @@ class AnswerPrinter {
   // markdown: MarkdownInk shows it, where the terminal has colours.
   explicit AnswerPrinter(bool markdown = false);
 
-  void BeginInThought();  // the answer begins inside reasoning; before the first Add
   // Errors: of Print.
-  [[nodiscard]] Status Add(std::string_view text);
+  [[nodiscard]] Status Add(const AnswerPiece& piece);
+  // The same for the text of an answer. Only one of the two may be used.
+  [[nodiscard]] Status Add(std::string_view text) { return Add(splitter_.Push(text)); }
   // The rest, and the end of the last line. Errors: of Print.
   [[nodiscard]] Status Finish();
 
  private:
   Status Write(std::string_view text);
 
-  bool markdown_;
-  std::optional<ScreenText> shown_;  // in a terminal
+  AnswerSplitter splitter_{/*in_thought=*/false};  // of texts
+  std::optional<ScreenText> shown_;                // in a terminal
   bool amid_line_ = false;
 };
 

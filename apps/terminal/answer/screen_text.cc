@@ -9,8 +9,6 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kThink = "<think>";
-constexpr std::string_view kThinkEnd = "</think>";
 constexpr std::string_view kDim = "\x1b[2m";
 constexpr std::string_view kPlain = "\x1b[0m";
 constexpr std::string_view kFence = "```";
@@ -31,56 +29,32 @@ int WidthOf(char32_t c) {
   return width < 0 ? 1 : width;
 }
 
-// How many bytes at the end of `text` may be the beginning of `mark`.
-size_t MarkBegun(std::string_view text, std::string_view mark) {
-  for (size_t n = std::min(text.size(), mark.size() - 1); n > 0; --n)
-    if (text.ends_with(mark.substr(0, n))) return n;
-  return 0;
-}
-
 }  // namespace
 
-ScreenText::ScreenText(ScreenStyle style) : style_(style), began_(style.in_thought) {
-  if (style_.in_thought) Style(kDim);
+std::string ScreenText::Add(const AnswerPiece& piece) {
+  const std::string thought = piece.Thought();
+  if (!thought.empty() && !std::exchange(in_thought_, true)) Style(kDim);
+  Feed(thought);
+  if (!piece.closing.empty()) {
+    Style(kPlain);
+    in_thought_ = false;
+  }
+  return Add(piece.Content());
 }
 
-std::string ScreenText::Add(std::string_view piece) {
-  held_ += piece;
-  if (!began_) {
-    const size_t text = held_.find_first_not_of(" \n\t\r");
-    if (text == std::string::npos) return {};
-    const std::string_view rest = std::string_view(held_).substr(text);
-    if (rest.size() < kThink.size() && kThink.starts_with(rest)) return {};
-    began_ = true;
-    style_.in_thought = rest.starts_with(kThink);
-    if (style_.in_thought) Style(kDim);
-  }
-  if (style_.in_thought) AddThought();
-  if (!style_.in_thought) Feed(std::exchange(held_, {}));
+std::string ScreenText::Add(std::string_view text) {
+  Feed(text);
   return std::exchange(out_, {});
 }
 
-// Feeds what is certainly reasoning, or all of it and its end.
-void ScreenText::AddThought() {
-  const size_t end = held_.find(kThinkEnd);
-  const bool ends = end != std::string::npos;
-  const size_t size = ends ? end + kThinkEnd.size() : held_.size() - MarkBegun(held_, kThinkEnd);
-  Feed(std::string_view(held_).substr(0, size));
-  held_.erase(0, size);
-  if (!ends) return;
-  Style(kPlain);
-  style_.in_thought = false;
-}
-
 std::string ScreenText::Finish() {
-  Feed(std::exchange(held_, {}));
   if (!partial_.empty()) Take(kReplacement);
   partial_.clear();
   inked_.clear();
   markdown_.Finish(&inked_);
   for (const InkedChar& inked : inked_) Put(inked);
   ChangeInk(kNoInk);
-  if (style_.in_thought) Style(kPlain);
+  if (in_thought_) Style(kPlain);
   FlushWord();
   return std::exchange(out_, {});
 }
@@ -109,7 +83,7 @@ void ScreenText::Feed(std::string_view bytes) {
 }
 
 void ScreenText::Take(char32_t c) {
-  if (!style_.markdown || style_.in_thought) return Put({c});
+  if (!style_.markdown || in_thought_) return Put({c});
   if (in_code_) return Put({c, kCode});
   inked_.clear();
   markdown_.Put(c, &inked_);

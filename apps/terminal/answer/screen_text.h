@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "apps/terminal/answer/markdown_ink.h"
+#include "src/chat/answer_splitter.h"
 
 namespace latte {
 
 struct ScreenStyle {
-  int columns = 0;          // 0: lines are not wrapped
-  bool dims = false;        // reasoning is dim
-  bool markdown = false;    // as MarkdownInk shows it; blocks of code have the ink of code
-  bool in_thought = false;  // the text begins inside reasoning, without a <think>
+  int columns = 0;        // 0: lines are not wrapped
+  bool dims = false;      // reasoning is dim
+  bool markdown = false;  // as MarkdownInk shows it; blocks of code have the ink of code
 };
 
 // Takes the text in pieces that may end anywhere. A control character becomes its picture (ESC: ␛), and bytes that
@@ -23,17 +23,18 @@ struct ScreenStyle {
 // UseUtf8 gives the widths of characters. Thread-compatible.
 class ScreenText {
  public:
-  explicit ScreenText(ScreenStyle style);
+  explicit ScreenText(ScreenStyle style) : style_(style) {}
 
   void Resize(int columns) { style_.columns = columns; }
 
-  // What to print now. The word that is not complete is held back.
-  std::string Add(std::string_view piece);
+  // What to print now. The word that is not complete is held back. Reasoning is shown with its marks.
+  std::string Add(const AnswerPiece& piece);
+  // The same for a text without reasoning.
+  std::string Add(std::string_view text);
   // The rest.
   std::string Finish();
 
  private:
-  void AddThought();
   void Feed(std::string_view bytes);
   void Take(char32_t c);
   void Put(InkedChar inked);
@@ -44,8 +45,7 @@ class ScreenText {
   void Style(std::string_view sequence);
 
   ScreenStyle style_;
-  bool began_ = false;   // a character other than a space has been seen
-  std::string held_;     // may be the beginning of a mark of reasoning
+  bool in_thought_ = false;
   std::string partial_;  // bytes of a character that is not complete
   MarkdownInk markdown_;
   std::vector<InkedChar> inked_;  // of one character that is taken

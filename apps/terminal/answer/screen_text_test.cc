@@ -10,22 +10,24 @@
 namespace latte::screen_text_test {
 namespace {
 
-std::string Shown(const std::vector<std::string>& pieces, ScreenStyle style) {
+std::string Shown(const std::vector<std::string>& pieces, ScreenStyle style, bool in_thought) {
   UseUtf8();
   ScreenText text(style);
+  AnswerSplitter splitter(in_thought);
   std::string out;
-  for (const std::string& piece : pieces) out += text.Add(piece);
+  for (const std::string& piece : pieces) out += text.Add(splitter.Push(piece));
+  out += text.Add(splitter.Finish());
   return out + text.Finish();
 }
 
 // The text whole, and cut into two at every byte, and byte by byte: all the same.
-std::string Shown(const std::string& whole, ScreenStyle style = {}) {
-  const std::string out = Shown(std::vector{whole}, style);
+std::string Shown(const std::string& whole, ScreenStyle style = {}, bool in_thought = false) {
+  const std::string out = Shown(std::vector{whole}, style, in_thought);
   for (size_t cut = 1; cut < whole.size(); ++cut)
-    EXPECT_EQ(Shown({whole.substr(0, cut), whole.substr(cut)}, style), out) << cut;
+    EXPECT_EQ(Shown({whole.substr(0, cut), whole.substr(cut)}, style, in_thought), out) << cut;
   std::vector<std::string> bytes;
   for (const char byte : whole) bytes.emplace_back(1, byte);
-  EXPECT_EQ(Shown(bytes, style), out);
+  EXPECT_EQ(Shown(bytes, style, in_thought), out);
   return out;
 }
 
@@ -66,8 +68,8 @@ TEST(ScreenText, ReasoningIsDim) {
   EXPECT_EQ(Shown("<think>\nhm </think>\nyes </think>", dims),
             "\x1b[2m<think>\nhm </think>\x1b[0m\nyes </think>");
   EXPECT_EQ(Shown("\n<thin> no", dims), "\n<thin> no");
-  EXPECT_EQ(Shown("hm</thin", {.dims = true, .in_thought = true}), "\x1b[2mhm</thin\x1b[0m");
-  EXPECT_EQ(Shown("hm</think>a", {.dims = true, .in_thought = true}), "\x1b[2mhm</think>\x1b[0ma");
+  EXPECT_EQ(Shown("hm</thin", dims, true), "\x1b[2mhm</thin\x1b[0m");
+  EXPECT_EQ(Shown("hm</think>a", dims, true), "\x1b[2mhm</think>\x1b[0ma");
   EXPECT_EQ(Shown("<think>a</think>b"), "<think>a</think>b");
 }
 

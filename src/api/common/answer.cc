@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "src/base/check.h"
-#include "src/chat/answer_message.h"
 
 namespace latte {
 namespace {
@@ -32,29 +31,24 @@ ApiAnswer::ApiAnswer(ApiReply reply)
     : reply_(std::move(reply)),
       choices_(
           static_cast<size_t>(reply_.n) * reply_.prompts.size(),
-          ApiChoice{.splitter = AnswerSplitter(
-                        reply_.in_thought, reply_.calls ? CallOpenings(*reply_.calls)
-                                                        : std::span<const std::string_view>())}),
+          ApiChoice{.splitter = AnswerSplitter(reply_.in_thought, reply_.calls, reply_.functions)}),
       prompts_(reply_.prompts.size()),
-      unfinished_(choices_.size()) {
-  if (!reply_.calls) return;
-  for (ApiChoice& choice : choices_) choice.parser.emplace(*reply_.calls, reply_.functions);
-}
+      unfinished_(choices_.size()) {}
 
 ApiParts ApiAnswer::Add(const TokenEvent& event, size_t prompt) {
   LATTE_CHECK(event.choice >= 0 && event.choice < reply_.n && prompt < prompts_.size(),
               "choice {} of {}, prompt {} of {}", event.choice, reply_.n, prompt, prompts_.size());
   ApiChoice& choice =
       choices_[prompt * static_cast<size_t>(reply_.n) + static_cast<size_t>(event.choice)];
+  const bool is_chat = reply_.endpoint != ApiEndpoint::kCompletions;
   if (!reply_.stream) {
-    choice.text += event.text;
+    if (!is_chat) choice.text += event.text;
     if (event.logprobs) choice.logprobs.push_back(*event.logprobs);
     if (!event.prompt_logprobs.empty()) choice.prompt_logprobs = event.prompt_logprobs;
   }
   Count(event, prompt, &choice);
   if (event.finish == FinishReason::kError && !error_) error_ = event.error;
-  if (reply_.endpoint == ApiEndpoint::kCompletions) return {};
-  return Split(event, &choice);
+  return is_chat ? Split(event, &choice) : ApiParts();
 }
 
 // The counts of an event are totals of its answer and of its prompt.
@@ -79,28 +73,23 @@ void ApiAnswer::Count(const TokenEvent& event, size_t prompt, ApiChoice* choice)
 ApiParts ApiAnswer::Split(const TokenEvent& event, ApiChoice* choice) {
   AnswerSplitter& splitter = choice->splitter;
   const bool was_reasoning = splitter.in_reasoning();
-  AnswerSplitter::Parts parts = splitter.Push(event.text);
+  AnswerPiece piece = splitter.Push(event.text);
   if (event.token && (was_reasoning || splitter.in_reasoning())) ++usage_.reasoning_tokens;
+  if (!piece.opening.empty()) choice->opened = true;
+  ApiParts out{std::move(piece.reasoning), {}, {}};
+  ReadEvents(std::move(piece.events), choice, &out);
   if (event.finish) {
-    const AnswerSplitter::Parts rest = splitter.Flush();
-    parts.reasoning += rest.reasoning;
-    parts.content += rest.content;
+    AnswerPiece rest = splitter.Finish(/*cut=*/event.finish != FinishReason::kStop);
+    out.reasoning += rest.reasoning;
+    ReadEvents(std::move(rest.events), choice, &out);
   }
-  ApiParts out{std::move(parts.reasoning), {}, {}};
-  if (!choice->parser) {
-    out.content = std::move(parts.content);
-    return out;
-  }
-  ReadCalls(choice->parser->Add(parts.content), choice, &out);
-  if (event.finish)
-    ReadCalls(choice->parser->Finish(event.finish != FinishReason::kStop), choice, &out);
   if (!reply_.stream) Append(out, &choice->parts);
   return out;
 }
 
-// Sorts what the parser has found. Without parallel calls, only the first of an answer counts. A
+// Sorts content and calls. Without parallel calls, only the first of an answer counts. A
 // model may give two calls the same id; results could not be told apart, so the second gets another.
-void ApiAnswer::ReadCalls(std::vector<ToolEvent> events, ApiChoice* choice, ApiParts* out) const {
+void ApiAnswer::ReadEvents(std::vector<ToolEvent> events, ApiChoice* choice, ApiParts* out) const {
   for (ToolEvent& event : events) {
     if (event.kind == ToolEvent::Kind::kContent) {
       out->content += event.text;
@@ -124,13 +113,11 @@ std::string CallId(std::string_view of_format, std::string_view id, size_t choic
 
 ApiMessage ApiAnswer::Message(size_t index) const {
   const ApiChoice& choice = choices_[index];
-  if (!choice.parser) {
-    ChatMessage message = AnswerMessage(choice.text, reply_.in_thought);
-    return {std::move(message.reasoning), std::move(message.content).value_or(""), {}};
-  }
   const ApiParts& parts = choice.parts;
   ApiMessage out{{}, parts.content, JoinCalls(parts.calls)};
-  if (reply_.in_thought || !parts.reasoning.empty()) out.reasoning = parts.reasoning;
+  const bool reasoned = reply_.in_thought || !parts.reasoning.empty();
+  // A chat with tools has no reasoning if its <think> is empty.
+  if (reasoned || (choice.opened && !reply_.calls)) out.reasoning = parts.reasoning;
   return out;
 }
 

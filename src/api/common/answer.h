@@ -41,17 +41,17 @@ struct ApiParts {
 
 // One answer of a request, as far as it is generated.
 struct ApiChoice {
-  std::string text;
+  std::string text;  // of completions
   std::vector<TokenLogprobs> logprobs;
   std::vector<TokenLogprobs> prompt_logprobs;
   int64_t generated_tokens = 0;
   int64_t drafted_tokens = 0;
   int64_t accepted_tokens = 0;
   std::optional<FinishReason> finish;
-  std::string stop_string;               // that ended it; empty: none did
-  AnswerSplitter splitter;               // of chats
-  std::optional<ToolCallParser> parser;  // of chats with tools
-  ApiParts parts;                        // of those that are no streams: the whole answer
+  std::string stop_string;  // that ended it; empty: none did
+  AnswerSplitter splitter;  // of chats
+  ApiParts parts;           // of chats that are no streams: the whole answer
+  bool opened = false;      // the text of a chat has a <think> at its beginning
   size_t begun_calls = 0;
   size_t ended_calls = 0;
   std::set<std::string> call_ids;  // that the model gave
@@ -103,7 +103,7 @@ class ApiAnswer {
 
  private:
   ApiParts Split(const TokenEvent& event, ApiChoice* choice);
-  void ReadCalls(std::vector<ToolEvent> events, ApiChoice* choice, ApiParts* out) const;
+  void ReadEvents(std::vector<ToolEvent> events, ApiChoice* choice, ApiParts* out) const;
   void Count(const TokenEvent& event, size_t prompt, ApiChoice* choice);
 
   ApiReply reply_;

@@ -1,5 +1,4 @@
-// Which bytes of a chat's answer are its content: neither reasoning nor calls of functions. Reads them as the
-// reader of answers does (src/chat/answer_splitter.h, src/chat/tools/tool_call_parser.h).
+// Which bytes of a chat's answer are its content: neither reasoning nor calls of functions.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +6,6 @@
 #include <vector>
 
 #include "src/chat/answer_splitter.h"
-#include "src/chat/tools/tool_call_parser.h"
 
 namespace latte {
 
@@ -15,7 +13,7 @@ namespace latte {
 class ContentFinder {
  public:
   // in_thought: the answer begins inside <think>. calls: how it writes calls; none: it has none.
-  ContentFinder(bool in_thought, std::optional<ToolFormat> calls);
+  ContentFinder(bool in_thought, std::optional<ToolFormat> calls) : splitter_(in_thought, calls) {}
 
   // Bytes of one kind, one after the other.
   struct Run {
@@ -28,16 +26,12 @@ class ContentFinder {
   // The answer ends, and all of it is certain.
   void Finish(std::vector<Run>* runs);
 
-  size_t undecided() const { return splitter_.undecided() + (parser_ ? parser_->undecided() : 0); }
+  size_t undecided() const { return splitter_.undecided(); }
   // Whether what comes next is content, as far as it is known.
-  bool in_content() const { return !splitter_.in_reasoning() && !(parser_ && parser_->in_call()); }
+  bool in_content() const { return splitter_.in_content(); }
 
  private:
-  void AddContent(std::string_view text, std::vector<Run>* runs);
-  static void AddCalls(const std::vector<ToolEvent>& events, size_t bytes, std::vector<Run>* runs);
-
   AnswerSplitter splitter_;
-  std::optional<ToolCallParser> parser_;
 };
 
 }  // namespace latte

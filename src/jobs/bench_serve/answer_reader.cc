@@ -4,15 +4,13 @@
 
 #include <fmt/format.h>
 
-#include "src/base/strings.h"
 #include "src/session/remote/api_server.h"
 
 namespace latte {
 
 void AnswerReader::OnHead(const HttpResponse& head) {
-  constexpr std::string_view kEvents = "text/event-stream";
   head_ = head;
-  is_stream_ = head_.status == 200 && StartsWithNoCase(head_.content_type, kEvents);
+  is_stream_ = IsEventStream(head_);
 }
 
 void AnswerReader::OnBody(std::string_view piece, double now_s) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/strings.h"
 #include "src/text/unicode/unicode.h"
 #include "src/text/unicode/visible.h"
 
@@ -58,6 +59,10 @@ Error StatusError(const HttpResponse& response) {
   std::string message = OneLine(MessageIn(response.body));
   if (message.empty()) message = HttpReason(response.status);
   return {CodeOfStatus(response.status), fmt::format("HTTP {}: {}", response.status, message)};
+}
+
+bool IsEventStream(const HttpResponse& response) {
+  return response.status == 200 && StartsWithNoCase(response.content_type, "text/event-stream");
 }
 
 Result<ApiServer> ApiServer::Open(const ApiAddress& address, HttpClientOptions options) {

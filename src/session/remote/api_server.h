@@ -50,6 +50,9 @@ class ApiServer {
 // follows from the status.
 Error StatusError(const HttpResponse& response);
 
+// Whether the response is a stream of events, and not one body or an error.
+bool IsEventStream(const HttpResponse& response);
+
 // `text` without control characters and with at most `most` bytes, for messages.
 std::string OneLine(std::string_view text, size_t most = 300);
 

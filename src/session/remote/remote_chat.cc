@@ -7,7 +7,6 @@
 
 #include "src/base/fields/fields.h"
 #include "src/base/json_out.h"
-#include "src/base/strings.h"
 #include "src/base/timer.h"
 #include "src/http/client/sse.h"
 #include "src/session/remote/answer_chunk.h"
@@ -17,10 +16,6 @@ namespace {
 
 constexpr auto kPollEvery = std::chrono::milliseconds(50);
 constexpr std::string_view kFunction = "/v1/chat/completions";
-
-bool IsEventStream(const HttpResponse& head) {
-  return StartsWithNoCase(head.content_type, "text/event-stream");
-}
 
 using LogitBias = std::vector<std::pair<int32_t, float>>;
 
@@ -59,6 +54,7 @@ class RemoteChat::Answering : public std::enable_shared_from_this<Answering> {
                                                HttpFailure) { self->OnEnd(status); }});
     Poll();
     while (!over_) client_->Run();
+    Show(splitter_.Finish());
   }
 
   const Status& status() const { return status_; }
@@ -89,7 +85,7 @@ class RemoteChat::Answering : public std::enable_shared_from_this<Answering> {
 
   void OnBody(std::string_view piece) {
     if (over_) return;
-    if (head_.status != 200 || !IsEventStream(head_)) {
+    if (!IsEventStream(head_)) {
       head_.body += piece;
       return;
     }
@@ -110,24 +106,30 @@ class RemoteChat::Answering : public std::enable_shared_from_this<Answering> {
       if (first_s_ == 0) first_s_ = last_s_;
     }
     content_ += chunk->text;
-    Show(chunk->reasoning, chunk->text);
+    Show(PieceOf(chunk->reasoning, chunk->text));
   }
 
-  // The marks around reasoning are those that the models' own texts have.
-  void Show(const std::string& reasoning, const std::string& text) {
-    std::string shown;
+  // Servers send reasoning apart from the text, which then gets the marks that the models' own texts have, or
+  // leave it in the text.
+  AnswerPiece PieceOf(const std::string& reasoning, const std::string& text) {
+    AnswerPiece out;
     if (!reasoning.empty()) {
-      if (!in_thought_) shown += "<think>\n";
-      in_thought_ = true;
-      shown += reasoning;
+      comes_apart_ = true;
+      if (!std::exchange(in_thought_, true))
+        out.opening = splitter_.Finish().Content() + "<think>\n";
+      out.reasoning = reasoning;
     }
-    if (!text.empty()) {
-      if (std::exchange(in_thought_, false)) shown += "\n</think>\n\n";
-      shown += text;
-    }
-    if (shown.empty()) return;
-    answer_.text += shown;
-    if (on_step_ && !on_step_(shown)) Cancel();
+    if (text.empty()) return out;
+    if (!comes_apart_) return splitter_.Push(text);
+    if (std::exchange(in_thought_, false)) out.closing = "\n</think>\n\n";
+    out.events.push_back({.text = text});
+    return out;
+  }
+
+  void Show(const AnswerPiece& piece) {
+    if (piece.empty()) return;
+    answer_.text += piece.Thought() + piece.Content();
+    if (on_step_ && !on_step_(piece) && !over_) Cancel();
   }
 
   void OnEnd(const Status& status) {
@@ -178,7 +180,9 @@ class RemoteChat::Answering : public std::enable_shared_from_this<Answering> {
   std::optional<AnswerUsage> usage_;
   double first_s_ = 0;
   double last_s_ = 0;
-  bool in_thought_ = false;
+  AnswerSplitter splitter_{/*in_thought=*/false};
+  bool comes_apart_ = false;  // reasoning has come apart from the text
+  bool in_thought_ = false;   // inside such reasoning
   bool cancelled_ = false;
   bool over_ = false;
   Status status_;

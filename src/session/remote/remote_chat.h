@@ -22,8 +22,8 @@ struct RemoteChatSettings {
   ChatParams params;
 };
 
-// Thread-compatible. Reasoning is part of an answer's text, between <think> and </think>; it is not
-// sent to the server again.
+// Thread-compatible. Reasoning that comes apart from the text is part of ChatAnswer::text, between <think> and
+// </think>; it is not sent to the server again.
 class RemoteChat final : public Conversation {
  public:
   // Errors: of ApiServer; kInvalidArgument if the server cannot be used as an address; kCancelled if `interrupted`.
