@@ -174,29 +174,29 @@ TEST(Machine, UnknownKernelIsNamed) {
   EXPECT_NE(machine.error().message.find("'avx9.gemm'"), std::string::npos);
 }
 
-TEST(Registry, RowsOfAnOpStartWithTheReferenceAndRise) {
-  const std::vector<KernelInfo> rows = AllKernels();
-  ASSERT_FALSE(rows.empty());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const bool first = i == 0 || rows[i].op != rows[i - 1].op;
-    EXPECT_EQ(first, rows[i].isa == Isa::kRef) << rows[i].name;
+TEST(Registry, KernelsOfAnOpStartWithTheReferenceAndRise) {
+  const std::vector<KernelInfo> kernels = AllKernels();
+  ASSERT_FALSE(kernels.empty());
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const bool first = i == 0 || kernels[i].op != kernels[i - 1].op;
+    EXPECT_EQ(first, kernels[i].isa == Isa::kRef) << kernels[i].name;
     if (!first) {
-      EXPECT_TRUE(rows[i].isa.Includes(rows[i - 1].isa) || rows[i - 1].isa == Isa::kRef ||
-                  rows[i].isa.family == IsaFamily::kCuda)
-          << rows[i].name;
+      EXPECT_TRUE(kernels[i].isa.Includes(kernels[i - 1].isa) || kernels[i - 1].isa == Isa::kRef ||
+                  kernels[i].isa.family == IsaFamily::kCuda)
+          << kernels[i].name;
     }
     // Kernels for every GPU are named by what they take.
-    if (rows[i].isa == cuda::kAnyGpu) {
-      EXPECT_EQ(rows[i].name, "any." + std::string(rows[i].op));
+    if (kernels[i].isa == cuda::kAnyGpu) {
+      EXPECT_EQ(kernels[i].name, "any." + std::string(kernels[i].op));
       continue;
     }
-    const std::string group = std::string(Name(rows[i].isa)) + "." + std::string(rows[i].op);
-    EXPECT_TRUE(rows[i].name.starts_with(group)) << rows[i].name;
+    const std::string group = std::string(Name(kernels[i].isa)) + "." + std::string(kernels[i].op);
+    EXPECT_TRUE(kernels[i].name.starts_with(group)) << kernels[i].name;
     // A name that also means its group would not force one kernel.
     const auto in_group = [&](const KernelInfo& k) {
-      return k.op == rows[i].op && k.isa == rows[i].isa;
+      return k.op == kernels[i].op && k.isa == kernels[i].isa;
     };
-    EXPECT_TRUE(rows[i].name != group || std::ranges::count_if(rows, in_group) == 1) << group;
+    EXPECT_TRUE(kernels[i].name != group || std::ranges::count_if(kernels, in_group) == 1) << group;
   }
 }
 

@@ -3,7 +3,7 @@
 // buffers elsewhere.
 #include <gtest/gtest.h>
 
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/support/small_stack.h"
 
 namespace latte {
@@ -13,9 +13,9 @@ class EveryRowRan : public ::testing::Environment {
  public:
   void TearDown() override {
     if (::testing::GTEST_FLAG(filter) != "*") return;
-    for (const KernelInfo& row : AllKernels()) {
-      if (!TestsRun(row.isa)) continue;
-      EXPECT_GT(RowRuns()[std::string(row.name)], 0) << row.name << " was never run";
+    for (const KernelInfo& kernel : AllKernels()) {
+      if (!TestsRun(kernel.isa)) continue;
+      EXPECT_GT(KernelRuns()[std::string(kernel.name)], 0) << kernel.name << " was never run";
     }
   }
 };

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/conformance/support/tolerance.h"
 
 namespace latte::algebra_test {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/conformance/support/shapes.h"
 
 namespace latte::cached_row_test {
@@ -50,13 +50,13 @@ TEST(CachedRowConformance, EveryRowReadsTheSameNumbers) {
         Tensor want(DType::kF32, {end - begin, w.c + w.r});
         RunRef<GatherPagesOp>(rows.Gather(want, begin));
         const Guarded y(DType::kF32, {end - begin, w.c + w.r});
-        ForEachFastRow<GatherPagesOp>(GatherPagesOp::ShapeOf(rows.Gather(y, begin)),
-                                      [&](const Kernel<GatherPagesOp>& row) {
-                                        for (const int threads : {1, 3}) {
-                                          RunRow(row, rows.Gather(y, begin), threads);
-                                          ASSERT_TRUE(SameBits(y, want));
-                                        }
-                                      });
+        ForEachFastKernel<GatherPagesOp>(GatherPagesOp::ShapeOf(rows.Gather(y, begin)),
+                                         [&](const Kernel<GatherPagesOp>& kernel) {
+                                           for (const int threads : {1, 3}) {
+                                             RunKernel(kernel, rows.Gather(y, begin), threads);
+                                             ASSERT_TRUE(SameBits(y, want));
+                                           }
+                                         });
         if (HasFatalFailure()) return;
       }
     }
@@ -152,11 +152,12 @@ TEST(CachedRowConformance, AppendWritesTheBytesOfTheReference) {
       FillHard(rows.rope, rng);
       rows.Append();
       const std::vector<std::byte> want = rows.pages.Bytes();
-      ForEachFastRow<AppendOp>(AppendOp::ShapeOf(rows.Params()), [&](const Kernel<AppendOp>& row) {
-        rows.pages.Poison();
-        RunRow(row, rows.Params(), 2);
-        ASSERT_TRUE(rows.pages.Bytes() == want);
-      });
+      ForEachFastKernel<AppendOp>(AppendOp::ShapeOf(rows.Params()),
+                                  [&](const Kernel<AppendOp>& kernel) {
+                                    rows.pages.Poison();
+                                    RunKernel(kernel, rows.Params(), 2);
+                                    ASSERT_TRUE(rows.pages.Bytes() == want);
+                                  });
       if (HasFatalFailure()) return;
     }
 }

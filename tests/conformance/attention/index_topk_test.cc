@@ -7,13 +7,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/attention_case.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/conformance/support/tolerance.h"
 
 namespace latte::index_topk_test {
 namespace {
 
-using Row = Kernel<IndexTopKOp>;
+using OpKernel = Kernel<IndexTopKOp>;
 using List = std::vector<int32_t>;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -68,10 +68,10 @@ struct IndexCase {
   Guarded weights, positions;
 };
 
-std::vector<std::byte> RunLists(const Row& row, const IndexCase& c, int threads = 1) {
+std::vector<std::byte> RunLists(const OpKernel& kernel, const IndexCase& c, int threads = 1) {
   std::memset(c.positions.view().data, 0x7f,
               static_cast<size_t>(c.positions.view().elements() * SizeOf(DType::kI32)));
-  RunRow(row, c.Params(), threads);
+  RunKernel(kernel, c.Params(), threads);
   return c.positions.Bytes();
 }
 
@@ -84,9 +84,9 @@ std::string Describe(const IndexCase& c) {
 void ExpectListsOfReference(const IndexCase& c) {
   SCOPED_TRACE(Describe(c));
   const std::vector<std::byte> want = RunLists(Kernels<IndexTopKOp>().front(), c);
-  ForEachFastRow<IndexTopKOp>(IndexTopKOp::ShapeOf(c.Params()), [&](const Row& row) {
-    for (const int threads : ThreadCounts(row))
-      EXPECT_TRUE(RunLists(row, c, threads) == want) << threads;
+  ForEachFastKernel<IndexTopKOp>(IndexTopKOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
+    for (const int threads : ThreadCounts(kernel))
+      EXPECT_TRUE(RunLists(kernel, c, threads) == want) << threads;
   });
 }
 
@@ -129,11 +129,11 @@ TEST(IndexTopK, ScoresOfTheListedKeysAreWrittenIfWanted) {
       RunRef<IndexTopKOp>(p);
       EXPECT_TRUE(c.positions.Bytes() == lists);
       const std::vector<std::byte> want = scores.Bytes();
-      ForEachFastRow<IndexTopKOp>(IndexTopKOp::ShapeOf(p), [&](const Row& row) {
-        if (row.isa.family == IsaFamily::kCuda) return;
+      ForEachFastKernel<IndexTopKOp>(IndexTopKOp::ShapeOf(p), [&](const OpKernel& kernel) {
+        if (kernel.isa.family == IsaFamily::kCuda) return;
         for (const int threads : {1, 3}) {
           std::memset(scores.view().data, 0x7f, want.size());
-          RunRow(row, p, threads);
+          RunKernel(kernel, p, threads);
           EXPECT_TRUE(c.positions.Bytes() == lists) << threads;
           EXPECT_TRUE(scores.Bytes() == want) << threads;
         }
@@ -146,8 +146,8 @@ TEST(IndexTopK, ATokenWithoutKeysHasAnEmptyList) {
   Tensor q(DType::kF32, {1, 1, 1});
   Tensor weights(DType::kF32, {1, 1});
   Tensor pages(DType::kF32, {1, 16, 1});
-  ForEachRow<IndexTopKOp>([&](const Row& row) {
-    if (row.isa.family == IsaFamily::kCuda) return;
+  ForEachKernel<IndexTopKOp>([&](const OpKernel& kernel) {
+    if (kernel.isa.family == IsaFamily::kCuda) return;
     std::vector<int32_t> positions(3, 7);
     std::vector<float> scores(3, 7);
     const SequenceChunk sequence{.count = 1, .cached_len = -1};
@@ -156,7 +156,7 @@ TEST(IndexTopK, ATokenWithoutKeysHasAnEmptyList) {
     p.sequences = {&sequence, 1};
     p.positions = TensorView(positions.data(), DType::kI32, {1, 3});
     p.scores = TensorView(scores.data(), DType::kF32, {1, 3});
-    RunRow(row, p);
+    RunKernel(kernel, p);
     EXPECT_EQ(positions, (List{-1, -1, -1}));
     EXPECT_EQ(scores, (std::vector<float>{0, 0, 0}));
   });
@@ -167,8 +167,9 @@ TEST(IndexTopK, FarMoreKeysThanTheListHolds) {
   std::mt19937 rng(47);
   const IndexCase c(ShapeOf(1, 2, 256, kBF16, {{1, 49220}}), 3, rng, FillIntegers);
   const std::vector<std::byte> want = RunLists(Kernels<IndexTopKOp>().front(), c);
-  ForEachFastRow<IndexTopKOp>(IndexTopKOp::ShapeOf(c.Params()),
-                              [&](const Row& row) { EXPECT_TRUE(RunLists(row, c) == want); });
+  ForEachFastKernel<IndexTopKOp>(IndexTopKOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
+    EXPECT_TRUE(RunLists(kernel, c) == want);
+  });
 }
 
 // The definition, written once more with scores of its own.
@@ -177,8 +178,8 @@ TEST(IndexTopK, ListsTheHighestScoresInAscendingOrderOfPosition) {
   const DecodeShape shape = ShapeOf(3, 20, 16, kF32, {{6, 50}, {3, 3}, {2, 90}});
   constexpr int64_t kK = 7;
   const IndexCase c(shape, kK, rng, FillIntegers);
-  ForEachRow<IndexTopKOp>([&](const Row& row) {
-    RunLists(row, c);
+  ForEachKernel<IndexTopKOp>([&](const OpKernel& kernel) {
+    RunLists(kernel, c);
     for (size_t i = 0; i < c.keys.sequences.size(); ++i) {
       const SequenceChunk& s = c.keys.sequences[i];
       for (int64_t token = 0; token < s.count; ++token) {
@@ -208,7 +209,7 @@ TEST(IndexTopK, ListsTheHighestScoresInAscendingOrderOfPosition) {
 }
 
 // One token, one head of width 1 and one page: the score of key j is weight · max(keys[j], 0).
-List ListFor(const Row& row, float weight, const std::vector<float>& keys, int64_t k,
+List ListFor(const OpKernel& kernel, float weight, const std::vector<float>& keys, int64_t k,
              float query = 1) {
   const auto count = static_cast<int64_t>(keys.size());
   Tensor q(DType::kF32, {1, 1, 1});
@@ -220,40 +221,40 @@ List ListFor(const Row& row, float weight, const std::vector<float>& keys, int64
   Tensor positions(DType::kI32, {1, k});
   const std::vector<int32_t> table = {0};
   const SequenceChunk sequence{.count = 1, .cached_len = count - 1, .pages = table};
-  RunRow<IndexTopKOp>(row, {q, weights, pages, {&sequence, 1}, positions});
+  RunKernel<IndexTopKOp>(kernel, {q, weights, pages, {&sequence, 1}, positions});
   return {positions.Ptr<int32_t>(), positions.Ptr<int32_t>() + k};
 }
 
 TEST(IndexTopK, OfEqualScoresTheLowerPositionIsBetter) {
-  ForEachRow<IndexTopKOp>([](const Row& row) {
-    EXPECT_EQ(ListFor(row, 1, {5, 5, 5, 5}, 2), (List{0, 1}));
-    EXPECT_EQ(ListFor(row, 1, {1, 5, 2, 5, 5}, 2), (List{1, 3}));
+  ForEachKernel<IndexTopKOp>([](const OpKernel& kernel) {
+    EXPECT_EQ(ListFor(kernel, 1, {5, 5, 5, 5}, 2), (List{0, 1}));
+    EXPECT_EQ(ListFor(kernel, 1, {1, 5, 2, 5, 5}, 2), (List{1, 3}));
     // Negative products count as 0: equal to each other, and better than what a negative weight gives.
-    EXPECT_EQ(ListFor(row, 1, {-7, -1, 3, -2}, 3), (List{0, 1, 2}));
-    EXPECT_EQ(ListFor(row, -1, {4, -1, 3, -2, -9}, 2), (List{1, 3}));
-    EXPECT_EQ(ListFor(row, -1, {4, 3, 2, 1, 9}, 2), (List{2, 3}));
-    EXPECT_EQ(ListFor(row, 0, {4, 3, 2, 1, 9}, 3), (List{0, 1, 2}));
+    EXPECT_EQ(ListFor(kernel, 1, {-7, -1, 3, -2}, 3), (List{0, 1, 2}));
+    EXPECT_EQ(ListFor(kernel, -1, {4, -1, 3, -2, -9}, 2), (List{1, 3}));
+    EXPECT_EQ(ListFor(kernel, -1, {4, 3, 2, 1, 9}, 2), (List{2, 3}));
+    EXPECT_EQ(ListFor(kernel, 0, {4, 3, 2, 1, 9}, 3), (List{0, 1, 2}));
   });
 }
 
 // A score underflows to −0 where weights are tiny; a kernel that ranks the bits of floats would put it
 // behind +0.
 TEST(IndexTopK, BothZerosAreEqual) {
-  ForEachRow<IndexTopKOp>([](const Row& row) {
-    EXPECT_EQ(ListFor(row, -1e-30f, {1e-30f, 1e-30f, 0, -1, 0}, 2), (List{0, 1}));
+  ForEachKernel<IndexTopKOp>([](const OpKernel& kernel) {
+    EXPECT_EQ(ListFor(kernel, -1e-30f, {1e-30f, 1e-30f, 0, -1, 0}, 2), (List{0, 1}));
   });
 }
 
 TEST(IndexTopK, NaNIsTheWorstScore) {
-  ForEachRow<IndexTopKOp>([](const Row& row) {
+  ForEachKernel<IndexTopKOp>([](const OpKernel& kernel) {
     // max(NaN, 0) is 0.
-    EXPECT_EQ(ListFor(row, 1, {kNaN, 2, kNaN, 3, 0}, 3), (List{0, 1, 3}));
-    EXPECT_EQ(ListFor(row, -1, {1, kNaN, 3, 4, 5}, 2), (List{0, 1}));
-    EXPECT_EQ(ListFor(row, kNaN, {1, 2, 3, 4}, 2), (List{0, 1}));
-    EXPECT_EQ(ListFor(row, 1, {1, kInfinity, 3, 4}, 2), (List{1, 3}));
+    EXPECT_EQ(ListFor(kernel, 1, {kNaN, 2, kNaN, 3, 0}, 3), (List{0, 1, 3}));
+    EXPECT_EQ(ListFor(kernel, -1, {1, kNaN, 3, 4, 5}, 2), (List{0, 1}));
+    EXPECT_EQ(ListFor(kernel, kNaN, {1, 2, 3, 4}, 2), (List{0, 1}));
+    EXPECT_EQ(ListFor(kernel, 1, {1, kInfinity, 3, 4}, 2), (List{1, 3}));
     // −inf · 0 is NaN, worse than no finite score and equal to −inf · 1.
-    EXPECT_EQ(ListFor(row, -kInfinity, {1, -1, 3, -4}, 2), (List{0, 1}));
-    EXPECT_EQ(ListFor(row, 1, {1, 2, 3, 4}, 2, kNaN), (List{0, 1}));
+    EXPECT_EQ(ListFor(kernel, -kInfinity, {1, -1, 3, -4}, 2), (List{0, 1}));
+    EXPECT_EQ(ListFor(kernel, 1, {1, 2, 3, 4}, 2, kNaN), (List{0, 1}));
   });
 }
 
@@ -262,7 +263,7 @@ TEST(IndexTopK, SortedScores) {
   std::vector<float> rising(3000);
   for (size_t i = 0; i < rising.size(); ++i) rising[i] = static_cast<float>(i);
   const std::vector<float> falling(rising.rbegin(), rising.rend());
-  ForEachRow<IndexTopKOp>([&](const Row& row) {
+  ForEachKernel<IndexTopKOp>([&](const OpKernel& kernel) {
     for (const int32_t k : {1, 2, 63, 64, 100, 2999, 3000}) {
       List last(static_cast<size_t>(k));
       List first = last;
@@ -270,9 +271,9 @@ TEST(IndexTopK, SortedScores) {
         first[static_cast<size_t>(i)] = i;
         last[static_cast<size_t>(i)] = 3000 - k + i;
       }
-      EXPECT_EQ(ListFor(row, 1, rising, k), last) << k;
-      EXPECT_EQ(ListFor(row, 1, falling, k), first) << k;
-      EXPECT_EQ(ListFor(row, -1, rising, k), first) << k;
+      EXPECT_EQ(ListFor(kernel, 1, rising, k), last) << k;
+      EXPECT_EQ(ListFor(kernel, 1, falling, k), first) << k;
+      EXPECT_EQ(ListFor(kernel, -1, rising, k), first) << k;
     }
   });
 }
@@ -283,8 +284,8 @@ TEST(IndexTopK, FewKeysAreNotRead) {
   const DecodeShape shape = ShapeOf(4, 32, 16, kBF16, {{20, 20}, {1, 16}, {2, 32}});
   IndexCase c(shape, 32, rng, FillRandom);
   c.keys.pages.Poison();
-  ForEachRow<IndexTopKOp>([&](const Row& row) {
-    RunLists(row, c);
+  ForEachKernel<IndexTopKOp>([&](const OpKernel& kernel) {
+    RunLists(kernel, c);
     for (const SequenceChunk& s : c.keys.sequences)
       for (int64_t i = 0; i < s.count; ++i)
         for (int32_t j = 0; j < 32; ++j)
@@ -345,10 +346,10 @@ TEST(IndexTopK, RandomInputsGiveTheBestKeysWithinRounding) {
   for (const CacheDType cache : {kF32, kBF16, kF16, kF8}) {
     const DecodeShape shape = ShapeOf(9, 128, 64, cache, {{3, 700}, {10, 70}, {1, 2100}});
     const IndexCase c(shape, 33, rng, FillRandom);
-    ForEachRow<IndexTopKOp>([&](const Row& row) {
-      if (!row.supports(IndexTopKOp::ShapeOf(c.Params()))) return;
+    ForEachKernel<IndexTopKOp>([&](const OpKernel& kernel) {
+      if (!kernel.supports(IndexTopKOp::ShapeOf(c.Params()))) return;
       for (const int threads : {1, 3}) {
-        RunLists(row, c, threads);
+        RunLists(kernel, c, threads);
         for (size_t i = 0; i < c.keys.sequences.size(); ++i) ExpectBestWithinRounding(c, i);
       }
     });
@@ -360,10 +361,10 @@ TEST(IndexTopK, ChunksAndThreadsDoNotMatter) {
   std::mt19937 rng(45);
   const DecodeShape shape = ShapeOf(5, 40, 16, kBF16, {{1, 40}, {11, 2500}, {6, 80}});
   const IndexCase c(shape, 64, rng, FillRandom);
-  ForEachRow<IndexTopKOp>([&](const Row& row) {
-    const std::vector<std::byte> whole = RunLists(row, c, 1);
-    EXPECT_TRUE(RunLists(row, c, 2) == whole);
-    EXPECT_TRUE(RunLists(row, c, 3) == whole);
+  ForEachKernel<IndexTopKOp>([&](const OpKernel& kernel) {
+    const std::vector<std::byte> whole = RunLists(kernel, c, 1);
+    EXPECT_TRUE(RunLists(kernel, c, 2) == whole);
+    EXPECT_TRUE(RunLists(kernel, c, 3) == whole);
     for (const SequenceChunk& sequence : c.keys.sequences)
       for (int64_t i = 0; i < sequence.count; ++i) {
         const int64_t t = sequence.query_start + i;
@@ -376,7 +377,7 @@ TEST(IndexTopK, ChunksAndThreadsDoNotMatter) {
         p.sequences = {&one, 1};
         const Guarded list(DType::kI32, {1, 64});
         p.positions = list;
-        RunRow(row, p, 2);
+        RunKernel(kernel, p, 2);
         const int32_t* const want = c.positions.view().Row<int32_t>(t);
         EXPECT_TRUE(std::equal(want, want + 64, list.view().Row<int32_t>(0))) << "token " << t;
       }
@@ -388,9 +389,9 @@ TEST(IndexTopK, KernelsOfOneOrderGiveTheSameLists) {
   std::mt19937 rng(46);
   const IndexCase c(ShapeOf(64, 128, 64, kBF16, {{2, 3000}, {20, 200}}), 100, rng, FillRandom);
   std::map<std::string_view, std::vector<std::byte>> by_order;
-  ForEachFastRow<IndexTopKOp>(IndexTopKOp::ShapeOf(c.Params()), [&](const Row& row) {
-    const auto [first, is_new] = by_order.emplace(row.order, RunLists(row, c, 2));
-    EXPECT_TRUE(is_new || RunLists(row, c, 3) == first->second);
+  ForEachFastKernel<IndexTopKOp>(IndexTopKOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
+    const auto [first, is_new] = by_order.emplace(kernel.order, RunLists(kernel, c, 2));
+    EXPECT_TRUE(is_new || RunLists(kernel, c, 3) == first->second);
   });
 }
 

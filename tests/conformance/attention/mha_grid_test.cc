@@ -6,23 +6,23 @@
 #include "tests/conformance/support/attention_case.h"
 #include "tests/conformance/support/grid.h"
 #include "tests/conformance/support/pairs.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 
 namespace latte::mha_grid_test {
 namespace {
 
-using Row = Kernel<MhaOp>;
+using OpKernel = Kernel<MhaOp>;
 
-DType ArithmeticOf(const Row& row) {
-  return row.isa.Includes(x86::kAvx512Bf16) ? DType::kBF16 : DType::kF32;
+DType ArithmeticOf(const OpKernel& kernel) {
+  return kernel.isa.Includes(x86::kAvx512Bf16) ? DType::kBF16 : DType::kF32;
 }
 
 // Every fast kernel that supports the case with its arithmetic.
 template <class F>
-void ForEachFastRowOf(MhaCase& c, const F& f) {
-  ForEachRow<MhaOp>([&](const Row& row) {
-    c.arithmetic = ArithmeticOf(row);
-    if (row.isa != Isa::kRef && row.supports(MhaOp::ShapeOf(c.Params()))) f(row);
+void ForEachFastKernelOf(MhaCase& c, const F& f) {
+  ForEachKernel<MhaOp>([&](const OpKernel& kernel) {
+    c.arithmetic = ArithmeticOf(kernel);
+    if (kernel.isa != Isa::kRef && kernel.supports(MhaOp::ShapeOf(c.Params()))) f(kernel);
   });
 }
 
@@ -38,13 +38,13 @@ struct Wanted {
     p.o = o;
     p.lse = lse;
     p.arithmetic = DType::kF32;
-    const Row& fast = Kernels<MhaOp>()[1];
+    const OpKernel& fast = Kernels<MhaOp>()[1];
     const int64_t pairs = s.queries * s.heads * c.Visible(s.queries - 1);
     if (pairs <= kReferencePairs || !TestMachine().Has(fast.isa)) {
       RunRef<MhaOp>(p);
       return;
     }
-    RunRow(fast, p, 2);
+    RunKernel(fast, p, 2);
     std::mt19937 rng(3);
     PutReference(p, 0, s.heads - 1);
     PutReference(p, s.queries - 1, 0);
@@ -71,9 +71,9 @@ struct Wanted {
   Tensor o, lse;
 };
 
-void ExpectWithinGrid(const Row& row, MhaCase& c, const MhaShape& s, const Wanted& want) {
+void ExpectWithinGrid(const OpKernel& kernel, MhaCase& c, const MhaShape& s, const Wanted& want) {
   c.PoisonOutputs();
-  RunRow(row, c.Params(), 2);
+  RunKernel(kernel, c.Params(), 2);
   CosineDifference cosine;
   const auto width = static_cast<size_t>(s.v);
   for (int64_t at = 0; at < s.queries * s.heads; ++at) {
@@ -90,7 +90,7 @@ void ExpectWithinGrid(const Row& row, MhaCase& c, const MhaShape& s, const Wante
 
 void ExpectEveryRowWithinGrid(MhaCase& c, const MhaShape& s) {
   const Wanted want(c, s);
-  ForEachFastRowOf(c, [&](const Row& row) { ExpectWithinGrid(row, c, s, want); });
+  ForEachFastKernelOf(c, [&](const OpKernel& kernel) { ExpectWithinGrid(kernel, c, s, want); });
 }
 
 struct Widths {
@@ -151,7 +151,7 @@ TEST(MhaGrid, TwentyRunsGiveTheSameBits) {
   std::mt19937 rng(43);
   const int runs = 20 / static_cast<int>(GridShare());
   MhaCase c(s, rng, normals);
-  ForEachFastRowOf(c, [&](const Row& row) { ExpectSameBitsEachRun(row, c, runs); });
+  ForEachFastKernelOf(c, [&](const OpKernel& kernel) { ExpectSameBitsEachRun(kernel, c, runs); });
 }
 
 constexpr MhaShape kEdge = {70, 333, 3, 128, 64, 128, 270, 0, true};
@@ -164,9 +164,9 @@ TEST(MhaGrid, KeysAndValuesOfZerosGiveZeros) {
   FillWith(c.k_rope, 0);
   ExpectEveryRowWithinGrid(c, kEdge);
   const TensorView o = c.o;
-  ForEachFastRowOf(c, [&](const Row& row) {
+  ForEachFastKernelOf(c, [&](const OpKernel& kernel) {
     c.PoisonOutputs();
-    RunRow(row, c.Params(), 2);
+    RunKernel(kernel, c.Params(), 2);
     EXPECT_TRUE(std::all_of(o.Ptr<float>(), o.Ptr<float>() + o.elements(),
                             [](float value) { return value == 0.0f; }));
   });

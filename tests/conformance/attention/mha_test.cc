@@ -3,27 +3,29 @@
 
 #include "tests/conformance/support/attention_case.h"
 #include "tests/conformance/support/compare.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/conformance/support/tolerance.h"
 
 namespace latte::mha_test {
 namespace {
 
-using Row = Kernel<MhaOp>;
+using OpKernel = Kernel<MhaOp>;
 
 // Kernels of these instruction sets round their inputs to bf16.
-bool MultipliesBF16(const Row& row) { return row.isa.Includes(x86::kAvx512Bf16); }
+bool MultipliesBF16(const OpKernel& kernel) { return kernel.isa.Includes(x86::kAvx512Bf16); }
 
-DType ArithmeticOf(const Row& row) { return MultipliesBF16(row) ? DType::kBF16 : DType::kF32; }
+DType ArithmeticOf(const OpKernel& kernel) {
+  return MultipliesBF16(kernel) ? DType::kBF16 : DType::kF32;
+}
 
 // The bound for token t and head h, for keys and values between −1 and 1.
-AttentionBound BoundOf(const Row& row, const MhaCase& c, const MhaShape& s, int64_t t, int64_t h,
-                       double lse) {
+AttentionBound BoundOf(const OpKernel& kernel, const MhaCase& c, const MhaShape& s, int64_t t,
+                       int64_t h, double lse) {
   double sum = 0;
   for (const TensorView& q : {c.q_nope.view(), c.q_rope.view()})
     for (int64_t i = 0; i < q.shape[2]; ++i)
       sum += std::abs(static_cast<double>(GetValue(q, t, h, i)));
-  const double unit = MultipliesBF16(row) ? kBF16Unit : 0;
+  const double unit = MultipliesBF16(kernel) ? kBF16Unit : 0;
   const double scores = sum * std::abs(static_cast<double>(c.scale)) * (1 + unit);
   return BoundAttention(s.n + s.r, c.Visible(t), scores, lse, unit);
 }
@@ -61,16 +63,16 @@ struct Expected {
   Tensor o, lse;
 };
 
-void ExpectSameBitsHoweverCut(const Row& row, MhaCase& c, const MhaShape& s) {
+void ExpectSameBitsHoweverCut(const OpKernel& kernel, MhaCase& c, const MhaShape& s) {
   Tensor o(DType::kF32, {s.queries, s.heads, s.v});
   Tensor lse(DType::kF32, {s.queries, s.heads});
   MhaOp::Params whole = c.Params();
   whole.o = o;
   whole.lse = lse;
-  RunRow(row, whole);
-  for (const int threads : ThreadCounts(row)) {
+  RunKernel(kernel, whole);
+  for (const int threads : ThreadCounts(kernel)) {
     c.PoisonOutputs();
-    RunRow(row, c.Params(), threads);
+    RunKernel(kernel, c.Params(), threads);
     ASSERT_TRUE(SameBits(c.o, o)) << threads << " threads";
     ASSERT_TRUE(SameBits(c.lse, lse)) << threads << " threads, lse";
   }
@@ -83,7 +85,7 @@ void ExpectSameBitsHoweverCut(const Row& row, MhaCase& c, const MhaShape& s) {
       p.q_begin += begin;
       // Keys after the last query of the chunk are removed.
       for (TensorView* t : {&p.k_nope, &p.k_rope, &p.v}) *t = t->Slice(0, 0, c.Visible(end - 1));
-      RunRow(row, p, 2);
+      RunKernel(kernel, p, 2);
     }
     ASSERT_TRUE(SameBits(c.o, o)) << "chunks of " << chunk;
     ASSERT_TRUE(SameBits(c.lse, lse)) << "chunks of " << chunk << ", lse";
@@ -91,15 +93,15 @@ void ExpectSameBitsHoweverCut(const Row& row, MhaCase& c, const MhaShape& s) {
 }
 
 // Sets the last key that any query attends to to NaN; the other queries must not change.
-void ExpectFutureKeysDoNotMatter(const Row& row, MhaCase& c, const MhaShape& s) {
+void ExpectFutureKeysDoNotMatter(const OpKernel& kernel, MhaCase& c, const MhaShape& s) {
   const int64_t keys = c.Visible(s.queries - 1);
   if (keys == 0) return;
-  RunRow(row, c.Params());
+  RunKernel(kernel, c.Params());
   const std::vector<std::byte> before = c.o.Bytes();
   const TensorView key = c.kv.view().Slice(0, keys - 1, keys);
   const std::vector<std::byte> saved(key.data, key.data + key.elements() * 4);
   std::memset(key.data, 0xff, saved.size());
-  RunRow(row, c.Params());
+  RunKernel(kernel, c.Params());
   const auto row_bytes = static_cast<size_t>(s.heads * s.v) * 4;
   for (int64_t t = 0; t < s.queries; ++t) {
     const size_t at = static_cast<size_t>(t) * row_bytes;
@@ -117,20 +119,20 @@ TEST(MhaConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
     MhaCase c(s, rng);
     const Expected exact(c, s, false);
     const Expected rounded(c, s, true);
-    ForEachRow<MhaOp>([&](const Row& row) {
-      c.arithmetic = ArithmeticOf(row);
-      if (row.isa == Isa::kRef || !row.supports(MhaOp::ShapeOf(c.Params()))) return;
-      const Expected& want = MultipliesBF16(row) ? rounded : exact;
+    ForEachKernel<MhaOp>([&](const OpKernel& kernel) {
+      c.arithmetic = ArithmeticOf(kernel);
+      if (kernel.isa == Isa::kRef || !kernel.supports(MhaOp::ShapeOf(c.Params()))) return;
+      const Expected& want = MultipliesBF16(kernel) ? rounded : exact;
       c.PoisonOutputs();
-      RunRow(row, c.Params(), 2);
+      RunKernel(kernel, c.Params(), 2);
       ASSERT_TRUE(Close(c.o, want.o, [&](int64_t t, int64_t h, int64_t) {
-        return BoundOf(row, c, s, t, h, 0).o;
+        return BoundOf(kernel, c, s, t, h, 0).o;
       }));
       ASSERT_TRUE(Close(c.lse, want.lse, [&](int64_t t, int64_t h, int64_t) {
-        return BoundOf(row, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h))).lse;
+        return BoundOf(kernel, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h))).lse;
       }));
-      ExpectSameBitsHoweverCut(row, c, s);
-      ExpectFutureKeysDoNotMatter(row, c, s);
+      ExpectSameBitsHoweverCut(kernel, c, s);
+      ExpectFutureKeysDoNotMatter(kernel, c, s);
     });
     if (HasFatalFailure()) return;
   }
@@ -152,19 +154,19 @@ TEST(MhaConformance, RisingMaxima) {
           kv.Row<float>(key)[i] *= static_cast<float>(key + 1) / static_cast<float>(kv.shape[0]);
       const Expected exact(c, s, false);
       const Expected rounded(c, s, true);
-      ForEachRow<MhaOp>([&](const Row& row) {
-        c.arithmetic = ArithmeticOf(row);
-        if (row.isa == Isa::kRef || !row.supports(MhaOp::ShapeOf(c.Params()))) return;
-        const Expected& want = MultipliesBF16(row) ? rounded : exact;
+      ForEachKernel<MhaOp>([&](const OpKernel& kernel) {
+        c.arithmetic = ArithmeticOf(kernel);
+        if (kernel.isa == Isa::kRef || !kernel.supports(MhaOp::ShapeOf(c.Params()))) return;
+        const Expected& want = MultipliesBF16(kernel) ? rounded : exact;
         c.PoisonOutputs();
-        RunRow(row, c.Params(), 2);
+        RunKernel(kernel, c.Params(), 2);
         ASSERT_TRUE(Close(c.o, want.o, [&](int64_t t, int64_t h, int64_t) {
-          return BoundOf(row, c, s, t, h, 0).o;
+          return BoundOf(kernel, c, s, t, h, 0).o;
         }));
         ASSERT_TRUE(Close(c.lse, want.lse, [&](int64_t t, int64_t h, int64_t) {
-          return BoundOf(row, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h))).lse;
+          return BoundOf(kernel, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h))).lse;
         }));
-        ExpectSameBitsHoweverCut(row, c, s);
+        ExpectSameBitsHoweverCut(kernel, c, s);
       });
       if (HasFatalFailure()) return;
     }
@@ -177,13 +179,13 @@ TEST(MhaConformance, UnseenValuesDoNotMatter) {
   for (const float value : {std::numeric_limits<float>::infinity(), -3e38f}) {
     for (const int64_t key : {251, 263, 266, 287}) {
       MhaCase c(s, rng);
-      ForEachRow<MhaOp>([&](const Row& row) {
-        c.arithmetic = ArithmeticOf(row);
-        RunRow(row, c.Params());
+      ForEachKernel<MhaOp>([&](const OpKernel& kernel) {
+        c.arithmetic = ArithmeticOf(kernel);
+        RunKernel(kernel, c.Params());
         const std::vector<std::byte> before = c.o.Bytes();
         float& at = c.kv.view().Row<float>(key)[s.n + 17];
         const float saved = std::exchange(at, value);
-        RunRow(row, c.Params());
+        RunKernel(kernel, c.Params());
         at = saved;
         const auto row_bytes = static_cast<size_t>(s.heads * s.v) * 4;
         for (int64_t t = 0; t < s.queries; ++t) {
@@ -204,9 +206,9 @@ TEST(MhaConformance, PartsOfTheKeysMergeToTheWhole) {
   std::mt19937 rng(8);
   const MhaShape s = {20, 300, 2, 24, 8, 33, 280, 0, true};
   MhaCase c(s, rng);
-  ForEachRow<MhaOp>([&](const Row& row) {
-    c.arithmetic = ArithmeticOf(row);
-    RunRow(row, c.Params());
+  ForEachKernel<MhaOp>([&](const OpKernel& kernel) {
+    c.arithmetic = ArithmeticOf(kernel);
+    RunKernel(kernel, c.Params());
     for (const int64_t cut : {40, 64, 129, 192, 290}) {
       Tensor o(DType::kF32, {20, 2, 33});
       Tensor lse(DType::kF32, {20, 2});
@@ -219,18 +221,19 @@ TEST(MhaConformance, PartsOfTheKeysMergeToTheWhole) {
         p.key_begin = second ? cut : 0;
         p.o = second ? o_b : o;
         p.lse = second ? lse_b : lse;
-        RunRow(row, p);
+        RunKernel(kernel, p);
       }
       RunRef<LseMergeOp>({o.view().Reshape({40, 33}), lse.view().Reshape({40}),
                           o_b.view().Reshape({40, 33}), lse_b.view().Reshape({40})});
       // Two results of the kernel, each within its bound around the same exact value.
       ASSERT_TRUE(Close(
-          o, c.o, [&](int64_t t, int64_t h, int64_t) { return 2 * BoundOf(row, c, s, t, h, 0).o; }))
+          o, c.o,
+          [&](int64_t t, int64_t h, int64_t) { return 2 * BoundOf(kernel, c, s, t, h, 0).o; }))
           << "cut at " << cut;
       ASSERT_TRUE(Close(
           lse, c.lse,
           [&](int64_t t, int64_t h, int64_t) {
-            return 2 * BoundOf(row, c, s, t, h, static_cast<double>(GetValue(c.lse, t, h))).lse;
+            return 2 * BoundOf(kernel, c, s, t, h, static_cast<double>(GetValue(c.lse, t, h))).lse;
           }))
           << "cut at " << cut;
     }

@@ -8,7 +8,7 @@
 namespace latte::mla_decode_edge_test {
 namespace {
 
-using Row = DecodeKernel;
+using OpKernel = DecodeKernel;
 
 constexpr CacheDType kCaches[] = {
     CacheDType::Plain(DType::kF32),      CacheDType::Plain(DType::kF16),
@@ -30,8 +30,8 @@ void ForEachCache(DecodeShape s, const F& f) {
 }
 
 template <class F>
-void ForEachFastRowOf(const DecodeCase& c, const F& f) {
-  ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), f);
+void ForEachFastKernelOf(const DecodeCase& c, const F& f) {
+  ForEachFastKernel<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), f);
 }
 
 // Lengths one below, equal to and one above a page, a block and a split of 1024, and sequences with
@@ -68,7 +68,8 @@ TEST(MlaDecodeEdge, SplitsOfALoneSequence) {
                  [&](const DecodeShape& s) {
                    DecodeCase c(s, rng, normals);
                    ExpectEveryRowWithinGrid(c, s, kAllPairs);
-                   ForEachFastRowOf(c, [&](const Row& row) { ExpectSameBitsEachRun(row, c, 2); });
+                   ForEachFastKernelOf(
+                       c, [&](const OpKernel& kernel) { ExpectSameBitsEachRun(kernel, c, 2); });
                  });
 }
 
@@ -105,8 +106,8 @@ TEST(MlaDecodeEdge, SequencesThatSharePages) {
     DecodeCase c(s, rng, normals);
     ExpectEveryRowWithinGrid(c, s, kAllPairs);
     const OwnPages own(c);
-    ForEachFastRowOf(c, [&](const Row& row) {
-      RunRow(row, c.Params(), 2);
+    ForEachFastKernelOf(c, [&](const OpKernel& kernel) {
+      RunKernel(kernel, c.Params(), 2);
       MlaDecodeOp::Params p = c.Params();
       const Tensor o(DType::kF32, {4, s.heads, s.c});
       const Tensor lse(DType::kF32, {4, s.heads});
@@ -114,7 +115,7 @@ TEST(MlaDecodeEdge, SequencesThatSharePages) {
       p.sequences = own.sequences;
       p.o_latent = o;
       p.lse = lse;
-      RunRow(row, p, 2);
+      RunKernel(kernel, p, 2);
       ASSERT_TRUE(SameBits(c.o, o));
       ASSERT_TRUE(SameBits(c.lse, lse));
     });
@@ -128,7 +129,8 @@ TEST(MlaDecodeEdge, TwentyRunsGiveTheSameBits) {
   ForEachCache({16, 512, 64, 64, CacheDType(), 0.04f, {{1, 2100}, {2, 1025}, {1, 65}}},
                [&](const DecodeShape& s) {
                  DecodeCase c(s, rng, normals);
-                 ForEachFastRowOf(c, [&](const Row& row) { ExpectSameBitsEachRun(row, c, runs); });
+                 ForEachFastKernelOf(
+                     c, [&](const OpKernel& kernel) { ExpectSameBitsEachRun(kernel, c, runs); });
                });
 }
 
@@ -165,9 +167,9 @@ TEST(MlaDecodeEdge, CachesOfZerosGiveZeros) {
   };
   ForEachCache(SomeLengths(0.04f), [&](const DecodeShape& s) {
     DecodeCase c(s, rng, draw);
-    ForEachFastRowOf(c, [&](const Row& row) {
+    ForEachFastKernelOf(c, [&](const OpKernel& kernel) {
       c.PoisonOutputs();
-      RunRow(row, c.Params(), 2);
+      RunKernel(kernel, c.Params(), 2);
       const TensorView o = c.o;
       ASSERT_TRUE(std::all_of(o.Ptr<float>(), o.Ptr<float>() + o.elements(),
                               [](float value) { return value == 0.0f; }));

@@ -13,7 +13,7 @@
 namespace latte::mla_decode_grid_test {
 namespace {
 
-using Row = DecodeKernel;
+using OpKernel = DecodeKernel;
 
 struct Latent {
   int64_t c, r;
@@ -159,8 +159,8 @@ TEST(MlaDecodeGrid, HalfOf128SequencesAreEmpty) {
   }
   ForEachGridCache(s, normals, rng, [&](DecodeCase& c, const DecodeShape& shape) {
     ExpectEveryRowWithinGrid(c, shape);
-    ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
-      RunRow(row, c.Params(), 2);
+    ForEachFastKernel<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
+      RunKernel(kernel, c.Params(), 2);
       for (size_t i = 0; i < c.sequences.size(); i += 9) {
         SequenceChunk sequence = c.sequences[i];
         const int64_t begin = std::exchange(sequence.query_start, 0);
@@ -171,7 +171,7 @@ TEST(MlaDecodeGrid, HalfOf128SequencesAreEmpty) {
         p.o_latent = o;
         p.lse = TensorView();
         p.sequences = {&sequence, 1};
-        RunRow(row, p);
+        RunKernel(kernel, p);
         ASSERT_TRUE(SameBits(c.o.view().Slice(0, begin, end), o)) << "sequence " << i;
       }
     });

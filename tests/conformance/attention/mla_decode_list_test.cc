@@ -10,7 +10,7 @@
 namespace latte::mla_decode_list_test {
 namespace {
 
-using Row = DecodeKernel;
+using OpKernel = DecodeKernel;
 using List = std::vector<int32_t>;
 
 // [T, K] with −1 after each list.
@@ -97,13 +97,13 @@ void PoisonOthers(const DecodeCase& c, const std::vector<List>& lists) {
 struct Outputs {
   Tensor o, lse;
 };
-Outputs RunInto(const Row& row, MlaDecodeOp::Params p, int threads = 1) {
+Outputs RunInto(const OpKernel& kernel, MlaDecodeOp::Params p, int threads = 1) {
   const int64_t t = p.q_latent.shape[0];
   const int64_t h = p.q_latent.shape[1];
   Outputs out{Tensor(DType::kF32, {t, h, p.q_latent.shape[2]}), Tensor(DType::kF32, {t, h})};
   p.o_latent = out.o;
   p.lse = out.lse;
-  RunRow(row, p, threads);
+  RunKernel(kernel, p, threads);
   return out;
 }
 
@@ -120,14 +120,14 @@ TEST(MlaDecodeLists, AllPositionsGiveTheBitsOfAttentionWithoutLists) {
     const std::vector<List> lists = ListsFor(c, [](int64_t own, int64_t) { return AllUpTo(own); });
     const Positions exact(lists, LongestOf(lists));
     const Positions wider(lists, LongestOf(lists) + 37);
-    ForEachRowFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
+    ForEachKernelFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
       c.positions = TensorView();
-      const Outputs want = RunInto(row, c.Params());
-      const bool reference = row.isa == Isa::kRef;
+      const Outputs want = RunInto(kernel, c.Params());
+      const bool reference = kernel.isa == Isa::kRef;
       for (const int threads : {1, 2, 3}) {
         c.positions = threads == 2 ? wider : exact;
         c.PoisonOutputs();
-        RunRow(row, c.Params(), threads);
+        RunKernel(kernel, c.Params(), threads);
         ExpectSame(c, want, fmt::format("{} threads", threads));
         if (reference) break;
       }
@@ -167,7 +167,7 @@ struct Compact {
 };
 
 // Each token alone with copies of its rows gives the same bits.
-void ExpectBitsOfCompact(const Row& row, const DecodeCase& c, const Compact& compact) {
+void ExpectBitsOfCompact(const OpKernel& kernel, const DecodeCase& c, const Compact& compact) {
   std::vector<bool> seen(static_cast<size_t>(c.o.view().shape[0]));
   for (const SequenceChunk& s : compact.sequences) {
     const int64_t t = s.query_start;
@@ -178,7 +178,7 @@ void ExpectBitsOfCompact(const Row& row, const DecodeCase& c, const Compact& com
     p.positions = TensorView();
     p.pages = compact.pages;
     p.sequences = {&s, 1};
-    const Outputs want = RunInto(row, p);
+    const Outputs want = RunInto(kernel, p);
     ASSERT_TRUE(SameBits(c.o.view().Slice(0, t, t + 1), want.o)) << "token " << t;
     ASSERT_TRUE(SameBits(c.lse.view().Slice(0, t, t + 1), want.lse)) << "token " << t;
   }
@@ -210,11 +210,11 @@ TEST(MlaDecodeLists, RaggedListsMatchTheReferenceAndSeparateSequences) {
       c.positions = positions;
       ExpectEveryRowWithinGrid(c, s, /*most=*/int64_t{1} << 30);
       const Compact compact(c, s, lists);
-      ForEachRowFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
+      ForEachKernelFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
         for (const int threads : {1, 3}) {
           c.PoisonOutputs();
-          RunRow(row, c.Params(), threads);
-          ExpectBitsOfCompact(row, c, compact);
+          RunKernel(kernel, c.Params(), threads);
+          ExpectBitsOfCompact(kernel, c, compact);
         }
       });
       if (HasFatalFailure()) return;
@@ -229,8 +229,8 @@ TEST(MlaDecodeLists, ChunksDoNotMatter) {
   const std::vector<List> lists = RaggedLists(c, rng);
   const Positions positions(lists, LongestOf(lists));
   c.positions = positions;
-  ForEachRowFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
-    const Outputs whole = RunInto(row, c.Params(), 2);
+  ForEachKernelFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
+    const Outputs whole = RunInto(kernel, c.Params(), 2);
     for (const SequenceChunk& sequence : c.sequences)
       for (int64_t i = 0; i < sequence.count; ++i) {
         const int64_t t = sequence.query_start + i;
@@ -241,7 +241,7 @@ TEST(MlaDecodeLists, ChunksDoNotMatter) {
         MlaDecodeOp::Params p = c.Params();
         for (TensorView* x : {&p.q_latent, &p.q_rope, &p.positions}) *x = x->Slice(0, t, t + 1);
         p.sequences = {&one, 1};
-        const Outputs got = RunInto(row, p);
+        const Outputs got = RunInto(kernel, p);
         ASSERT_TRUE(SameBits(got.o, whole.o.view().Slice(0, t, t + 1))) << "token " << t;
         ASSERT_TRUE(SameBits(got.lse, whole.lse.view().Slice(0, t, t + 1))) << "token " << t;
       }
@@ -252,19 +252,19 @@ TEST(MlaDecodeListsDeathTest, OnlyAscendingPositionsUpToTheOwnAreLists) {
   std::mt19937 rng(34);
   const DecodeShape s = {2, 64, 16, 16, CacheDType(), 0.2f, {{1, 40}}};
   DecodeCase c(s, rng);
-  const auto run = [&](const Row& row, const List& entries) {
+  const auto run = [&](const OpKernel& kernel, const List& entries) {
     const Positions positions({entries}, 4);
     c.positions = positions;
-    RunRow(row, c.Params());
+    RunKernel(kernel, c.Params());
   };
-  ForEachRowFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
-    if (row.isa.family == IsaFamily::kCuda) return;  // the host sees no list
-    run(row, {0, 5, 38, 39});
-    EXPECT_DEATH(run(row, {5, 3}), "position 3 after 5 in the list of token 39");
-    EXPECT_DEATH(run(row, {5, 5}), "position 5 after 5");
-    EXPECT_DEATH(run(row, {5, 40}), "position 40 after 5");
-    EXPECT_DEATH(run(row, {-2}), "position -2");
-    EXPECT_DEATH(run(row, {5, -1, -1, 7}), "position 7 after the end of the list of token 39");
+  ForEachKernelFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
+    if (kernel.isa.family == IsaFamily::kCuda) return;  // the host sees no list
+    run(kernel, {0, 5, 38, 39});
+    EXPECT_DEATH(run(kernel, {5, 3}), "position 3 after 5 in the list of token 39");
+    EXPECT_DEATH(run(kernel, {5, 5}), "position 5 after 5");
+    EXPECT_DEATH(run(kernel, {5, 40}), "position 40 after 5");
+    EXPECT_DEATH(run(kernel, {-2}), "position -2");
+    EXPECT_DEATH(run(kernel, {5, -1, -1, 7}), "position 7 after the end of the list of token 39");
   });
 }
 

@@ -8,8 +8,8 @@
 namespace latte::mla_decode_owner_test {
 namespace {
 
-using Row = DecodeKernel;
-using MergeRow = Kernel<MergeSplitsOp>;
+using OpKernel = DecodeKernel;
+using MergeKernel = Kernel<MergeSplitsOp>;
 
 Tensor CopyOf(const TensorView& t) {
   Tensor out(t.dtype, std::span(t.shape.data(), static_cast<size_t>(t.rank)));
@@ -59,17 +59,18 @@ struct OwnSplits {
   Guarded o, max, sum;
 };
 
-// A kernel of processors for the splits of `row`.
-const MergeRow& MergeRowFor(const Row& row) {
-  const std::span<const MergeRow> rows = Kernels<MergeSplitsOp>();
+// A kernel of processors for the splits of `kernel`.
+const MergeKernel& MergeKernelFor(const OpKernel& kernel) {
+  const std::span<const MergeKernel> kernels = Kernels<MergeSplitsOp>();
   size_t last = 0;
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].isa.family == row.isa.family && rows[i].isa.level <= row.isa.level) last = i;
-  return rows[last];
+  for (size_t i = 0; i < kernels.size(); ++i)
+    if (kernels[i].isa.family == kernel.isa.family && kernels[i].isa.level <= kernel.isa.level)
+      last = i;
+  return kernels[last];
 }
 
 // Runs attention of every owner, then the merge of all splits, into c.o and c.lse.
-void RunOverOwners(const Row& row, DecodeCase& c, const DecodeShape& s, int64_t owners,
+void RunOverOwners(const OpKernel& kernel, DecodeCase& c, const DecodeShape& s, int64_t owners,
                    int threads) {
   std::vector<std::unique_ptr<OwnSplits>> of_owners;
   for (int64_t i = 0; i < owners; ++i) {
@@ -79,7 +80,7 @@ void RunOverOwners(const Row& row, DecodeCase& c, const DecodeShape& s, int64_t 
     p.sequences = own.sequences;
     of_owners.push_back(std::make_unique<OwnSplits>(p, p.owner));
     p.splits = of_owners.back()->Views();
-    if (of_owners.back()->rows > 0) RunRow(row, p, threads);
+    if (of_owners.back()->rows > 0) RunKernel(kernel, p, threads);
   }
   c.PoisonOutputs();
   std::vector<int64_t> next(static_cast<size_t>(owners));  // row of each
@@ -96,10 +97,10 @@ void RunOverOwners(const Row& row, DecodeCase& c, const DecodeShape& s, int64_t 
     }
     const int64_t first = q.query_start * s.heads;
     const int64_t rows = c.o.view().shape[0] * s.heads;
-    RunRow(MergeRowFor(row),
-           {in_order, c.o.view().Reshape({rows, s.c}).Slice(0, first, first + m),
-            c.lse.view().Reshape({rows}).Slice(0, first, first + m)},
-           threads);
+    RunKernel(MergeKernelFor(kernel),
+              {in_order, c.o.view().Reshape({rows, s.c}).Slice(0, first, first + m),
+               c.lse.view().Reshape({rows}).Slice(0, first, first + m)},
+              threads);
   }
   for (size_t i = 0; i < next.size(); ++i) ASSERT_EQ(next[i], of_owners[i]->rows);
 }
@@ -109,15 +110,15 @@ TEST(MlaDecodeOwners, SplitsOfAllOwnersMergeToTheBitsOfOne) {
   for (const DecodeShape& s : Shapes()) {
     SCOPED_TRACE(Describe(s));
     DecodeCase c(s, rng);
-    ForEachRowFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
-      if (row.isa.family == IsaFamily::kCuda) return;
+    ForEachKernelFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
+      if (kernel.isa.family == IsaFamily::kCuda) return;
       c.PoisonOutputs();
-      RunRow(row, c.Params(), 2);
+      RunKernel(kernel, c.Params(), 2);
       const Tensor o = CopyOf(c.o);
       const Tensor lse = CopyOf(c.lse);
-      const bool reference = row.isa == Isa::kRef;
+      const bool reference = kernel.isa == Isa::kRef;
       for (const int64_t owners : {1, 2, 3, 8}) {
-        RunOverOwners(row, c, s, owners, static_cast<int>(owners % 3) + 1);
+        RunOverOwners(kernel, c, s, owners, static_cast<int>(owners % 3) + 1);
         if (::testing::Test::HasFatalFailure()) return;
         if (reference) {
           const auto near = [](int64_t, int64_t, int64_t) { return 2e-5; };
@@ -139,8 +140,8 @@ TEST(MlaDecodeOwners, AnOwnerAttendsToItsOwnKeys) {
   for (const DecodeShape& s : Shapes()) {
     SCOPED_TRACE(Describe(s));
     DecodeCase c(s, rng);
-    ForEachRowFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
-      if (row.isa.family == IsaFamily::kCuda) return;
+    ForEachKernelFor<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
+      if (kernel.isa.family == IsaFamily::kCuda) return;
       for (const int64_t owners : {2, 5}) {
         std::vector<Tensor> parts_o, parts_lse;
         for (int64_t i = 0; i < owners; ++i) {
@@ -149,12 +150,12 @@ TEST(MlaDecodeOwners, AnOwnerAttendsToItsOwnKeys) {
           const OwnSequences own(c, s, p.owner);
           p.sequences = own.sequences;
           c.PoisonOutputs();
-          RunRow(row, p, static_cast<int>(i % 3) + 1);
+          RunKernel(kernel, p, static_cast<int>(i % 3) + 1);
           parts_o.push_back(CopyOf(c.o));
           parts_lse.push_back(CopyOf(c.lse));
         }
         c.PoisonOutputs();
-        RunRow(row, c.Params());
+        RunKernel(kernel, c.Params());
         const int64_t rows = c.o.view().shape[0] * s.heads;
         for (int64_t i = 1; i < owners; ++i)
           RunRef<LseMergeOp>({parts_o[0].view().Reshape({rows, s.c}),
@@ -164,7 +165,7 @@ TEST(MlaDecodeOwners, AnOwnerAttendsToItsOwnKeys) {
         const auto near = [](int64_t, int64_t, int64_t) { return 2e-5; };
         ASSERT_TRUE(Close(parts_o[0], c.o, near)) << owners;
         ASSERT_TRUE(Close(parts_lse[0], c.lse, near)) << owners;
-        if (row.isa == Isa::kRef) break;
+        if (kernel.isa == Isa::kRef) break;
       }
     });
     if (HasFatalFailure()) return;
@@ -177,15 +178,15 @@ TEST(MlaDecodeOwners, RowsOfOthersAreNotAppended) {
   Tensor second(DType::kF32, {3, 1});
   for (int64_t i = 0; i < 6; ++i) first.Ptr<float>()[i] = static_cast<float>(i + 1);
   for (int64_t i = 0; i < 3; ++i) second.Ptr<float>()[i] = static_cast<float>(10 * (i + 1));
-  ForEachRow<AppendOp>([&](const Kernel<AppendOp>& row) {
-    if (row.isa.family == IsaFamily::kCuda) return;
+  ForEachKernel<AppendOp>([&](const Kernel<AppendOp>& kernel) {
+    if (kernel.isa.family == IsaFamily::kCuda) return;
     std::vector<float> pages(12, -1);
-    RunRow(row, {first, second, TensorView(pages.data(), DType::kF32, {2, 2, 3}), slots});
+    RunKernel(kernel, {first, second, TensorView(pages.data(), DType::kF32, {2, 2, 3}), slots});
     EXPECT_EQ(pages, (std::vector<float>{-1, -1, -1, -1, -1, -1, -1, -1, -1, 3, 4, 20}));
   });
   std::vector<float> ones(2, 1);
-  ForEachRow<NormRopeAppendOp>([&](const Kernel<NormRopeAppendOp>& row) {
-    if (row.isa.family == IsaFamily::kCuda) return;
+  ForEachKernel<NormRopeAppendOp>([&](const Kernel<NormRopeAppendOp>& kernel) {
+    if (kernel.isa.family == IsaFamily::kCuda) return;
     std::vector<float> latent = {1, 1, 7, 2, 2, 8, 3, 3, 9};
     std::vector<float> pages(12, -1);
     NormRopeAppendOp::Params p;
@@ -194,7 +195,7 @@ TEST(MlaDecodeOwners, RowsOfOthersAreNotAppended) {
     p.w = {ones.data(), DType::kF32, {2}};
     p.pages = {pages.data(), DType::kF32, {2, 2, 3}};
     p.slots = slots;
-    RunRow(row, p);
+    RunKernel(kernel, p);
     EXPECT_EQ(std::count(pages.begin(), pages.end(), -1.0f), 9);
     EXPECT_EQ(pages[11], 8.0f);
     EXPECT_FLOAT_EQ(latent[0], 1.0f);  // normed all the same

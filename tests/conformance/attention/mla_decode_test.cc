@@ -11,7 +11,7 @@
 namespace latte::mla_decode_test {
 namespace {
 
-using Row = DecodeKernel;
+using OpKernel = DecodeKernel;
 
 // The reference's outputs for a case with rounded queries.
 struct Expected {
@@ -65,12 +65,13 @@ double ByteWeights(const DecodeCase& c, const DecodeShape& s, const Expected& wa
 }
 
 // Every output must be within its bound.
-void ExpectClose(const Row& row, const DecodeCase& c, const DecodeShape& s, const Expected& want) {
+void ExpectClose(const OpKernel& kernel, const DecodeCase& c, const DecodeShape& s,
+                 const Expected& want) {
   for (int64_t t = 0; t < want.o.view().shape[0]; ++t)
     for (int64_t h = 0; h < s.heads; ++h) {
       const AttentionBound bound =
-          BoundOf(row, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h)));
-      const bool bytes = IsBytes(RoundingOf(row, s.cache.kind));
+          BoundOf(kernel, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h)));
+      const bool bytes = IsBytes(RoundingOf(kernel, s.cache.kind));
       const double o = bound.o + (bytes ? ByteWeights(c, s, want, t, h) : 0);
       const auto at = [&](const TensorView& x) { return x.Slice(0, t, t + 1).Slice(1, h, h + 1); };
       ASSERT_TRUE(Close(at(c.o), at(want.o), [&](int64_t, int64_t, int64_t) { return o; }))
@@ -106,21 +107,21 @@ void ExpectSame(const DecodeCase& c, const Tensor& o, const Tensor& lse, const s
   ASSERT_TRUE(SameBits(c.lse, lse)) << how << ", lse";
 }
 
-void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& s) {
+void ExpectSameBitsHoweverCut(const OpKernel& kernel, DecodeCase& c, const DecodeShape& s) {
   Tensor o(DType::kF32, {c.o.view().shape[0], s.heads, s.c});
   Tensor lse(DType::kF32, {c.o.view().shape[0], s.heads});
   MlaDecodeOp::Params whole = c.Params();
   whole.o_latent = o;
   whole.lse = lse;
-  RunRow(row, whole);
-  for (const int threads : ThreadCounts(row)) {
+  RunKernel(kernel, whole);
+  for (const int threads : ThreadCounts(kernel)) {
     c.PoisonOutputs();
-    RunRow(row, c.Params(), threads);
+    RunKernel(kernel, c.Params(), threads);
     ExpectSame(c, o, lse, fmt::format("{} threads", threads));
   }
-  for (const Uarch uarch : UarchsOf(row)) {
+  for (const Uarch uarch : UarchsOf(kernel)) {
     c.PoisonOutputs();
-    RunRowAs(uarch, row, c.Params(), 2);
+    RunKernelAs(uarch, kernel, c.Params(), 2);
     ExpectSame(c, o, lse, std::string(Name(uarch)));
   }
   for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{1} << 20}) {
@@ -128,7 +129,8 @@ void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& 
     for (size_t i = 0; i < c.sequences.size(); ++i)
       for (int64_t begin = 0; begin < c.sequences[i].count; begin += chunk) {
         SequenceChunk sequence;
-        RunRow(row, Chunk(c, i, begin, std::min(c.sequences[i].count, begin + chunk), sequence), 2);
+        RunKernel(kernel,
+                  Chunk(c, i, begin, std::min(c.sequences[i].count, begin + chunk), sequence), 2);
       }
     ExpectSame(c, o, lse, fmt::format("each sequence alone, chunks of {}", chunk));
   }
@@ -138,25 +140,25 @@ void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& 
   for (SequenceChunk& sequence : later) sequence.query_start += 5;
   MlaDecodeOp::Params within = c.Params();
   within.sequences = later;
-  RunRow(row, within, 2);
+  RunKernel(kernel, within, 2);
   ExpectSame(c, o, lse, "within a step");
   // The output is the same without lse.
   c.PoisonOutputs();
   MlaDecodeOp::Params without = c.Params();
   without.lse = TensorView();
-  RunRow(row, without);
+  RunKernel(kernel, without);
   ASSERT_TRUE(SameBits(c.o, o));
 }
 
 // Sets the last key of each sequence to NaN; all but its last query must not change.
-void ExpectFutureKeysDoNotMatter(const Row& row, DecodeCase& c) {
-  RunRow(row, c.Params());
+void ExpectFutureKeysDoNotMatter(const OpKernel& kernel, DecodeCase& c) {
+  RunKernel(kernel, c.Params());
   const std::vector<std::byte> before = c.o.Bytes();
   for (size_t i = 0; i < c.sequences.size(); ++i) {
     const TensorView key = c.Row(i, c.sequences[i].total_len() - 1);
     const std::vector<std::byte> saved(key.data, key.data + key.elements() * SizeOf(key.dtype));
     std::memset(key.data, 0xff, saved.size());
-    RunRow(row, c.Params());
+    RunKernel(kernel, c.Params());
     const TensorView o = c.o;
     const auto begin = static_cast<size_t>(c.sequences[i].query_start * o.stride[0]) * 4;
     const auto rows = static_cast<size_t>((c.sequences[i].count - 1) * o.stride[0]) * 4;
@@ -174,13 +176,13 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
                              s.sequences[0].query_len, s.sequences[0].total_len));
     DecodeCase c(s, rng);
     std::map<Rounding, Expected> expected;  // computed as kernels need them
-    ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
-      const Rounding rounding = RoundingOf(row, s.cache.kind);
+    ForEachFastKernel<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
+      const Rounding rounding = RoundingOf(kernel, s.cache.kind);
       c.PoisonOutputs();
-      RunRow(row, c.Params(), 2);
-      ExpectClose(row, c, s, expected.try_emplace(rounding, c, s, rounding).first->second);
-      ExpectSameBitsHoweverCut(row, c, s);
-      ExpectFutureKeysDoNotMatter(row, c);
+      RunKernel(kernel, c.Params(), 2);
+      ExpectClose(kernel, c, s, expected.try_emplace(rounding, c, s, rounding).first->second);
+      ExpectSameBitsHoweverCut(kernel, c, s);
+      ExpectFutureKeysDoNotMatter(kernel, c);
     });
     if (HasFatalFailure()) return;
   }
@@ -194,11 +196,12 @@ TEST(MlaDecodeConformance, FewKeysOfEveryFormat) {
       const DecodeShape s = {2, c, r, 16, cache, 0.3f, {{2, 18}, {1, 1}, {0, 5}, {1, 33}}};
       SCOPED_TRACE(fmt::format("{} C={} R={}", Name(cache), c, r));
       DecodeCase test(s, rng);
-      ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(test.Params()), [&](const Row& row) {
-        test.PoisonOutputs();
-        RunRow(row, test.Params(), 2);
-        ExpectClose(row, test, s, Expected(test, s, RoundingOf(row, cache.kind)));
-      });
+      ForEachFastKernel<MlaDecodeOp>(
+          MlaDecodeOp::ShapeOf(test.Params()), [&](const OpKernel& kernel) {
+            test.PoisonOutputs();
+            RunKernel(kernel, test.Params(), 2);
+            ExpectClose(kernel, test, s, Expected(test, s, RoundingOf(kernel, cache.kind)));
+          });
       if (HasFatalFailure()) return;
     }
 }
@@ -215,12 +218,12 @@ TEST(MlaDecodeConformance, NumbersOfF8ThatAreNotNormal) {
       const std::array<float, 4> scales = {64, 64, 32, 64};
       std::memcpy(row + s.c, scales.data(), sizeof(scales));
     }
-    ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
-      RunRow(row, c.Params());
-      ExpectClose(row, c, s, Expected(c, s, RoundingOf(row, s.cache.kind)));
+    ForEachFastKernel<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
+      RunKernel(kernel, c.Params());
+      ExpectClose(kernel, c, s, Expected(c, s, RoundingOf(kernel, s.cache.kind)));
       std::byte& number = c.Row(0, 5).data[300];
       const std::byte saved = std::exchange(number, std::byte{0x7f});
-      RunRow(row, c.Params());
+      RunKernel(kernel, c.Params());
       EXPECT_TRUE(std::isnan(GetValue(c.o, 0, 0, 300)));
       number = saved;
     });
@@ -232,8 +235,8 @@ TEST(MlaDecodeConformance, HeadsDoNotDependOnTheirNeighbours) {
   std::mt19937 rng(6);
   const DecodeShape s = {37, 64, 16, 16, CacheDType(), 0.2f, {{2, 70}}};
   DecodeCase c(s, rng);
-  ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
-    RunRow(row, c.Params());
+  ForEachFastKernel<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
+    RunKernel(kernel, c.Params());
     for (const auto& [begin, end] :
          {std::pair<int64_t, int64_t>{0, 1}, {36, 37}, {3, 14}, {1, 37}}) {
       MlaDecodeOp::Params p = c.Params();
@@ -242,7 +245,7 @@ TEST(MlaDecodeConformance, HeadsDoNotDependOnTheirNeighbours) {
       p.q_rope = p.q_rope.Slice(1, begin, end);
       p.o_latent = o;
       p.lse = TensorView();
-      RunRow(row, p);
+      RunKernel(kernel, p);
       ASSERT_TRUE(SameBits(o, c.o.view().Slice(1, begin, end))) << begin << " to " << end;
     }
   });
@@ -252,9 +255,9 @@ TEST(MlaDecodeConformance, HeadsDoNotDependOnTheirNeighbours) {
 TEST(MlaDecodeConformance, OnlyBF16CachesAreMultipliedAsBF16) {
   for (const DType cache : {DType::kF32, DType::kF16, DType::kBF16}) {
     const MlaDecodeOp::Shape shape = {1, 16, 512, 64, 64, cache, CacheFormat::kPlain};
-    for (const Row& row : Kernels<MlaDecodeOp>()) {
-      if (!row.name.ends_with(".mla_decode_bf16")) continue;
-      EXPECT_EQ(row.supports(shape), cache == DType::kBF16) << Name(cache);
+    for (const OpKernel& kernel : Kernels<MlaDecodeOp>()) {
+      if (!kernel.name.ends_with(".mla_decode_bf16")) continue;
+      EXPECT_EQ(kernel.supports(shape), cache == DType::kBF16) << Name(cache);
     }
   }
 }
@@ -273,9 +276,9 @@ TEST(MlaDecodeConformance, TheLargestRopePartsFit) {
     const auto width = static_cast<float>(64 + r);
     const DecodeShape s = {3, 64, r, 16, {DType::kU8, CacheFormat::kI8}, 8 / width, {{1, 40}}};
     DecodeCase c(s, rng, ones);
-    ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
-      RunRow(row, c.Params());
-      ExpectClose(row, c, s, Expected(c, s, RoundingOf(row, s.cache.kind)));
+    ForEachFastKernel<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const OpKernel& kernel) {
+      RunKernel(kernel, c.Params());
+      ExpectClose(kernel, c, s, Expected(c, s, RoundingOf(kernel, s.cache.kind)));
     });
   }
 }
@@ -283,9 +286,9 @@ TEST(MlaDecodeConformance, TheLargestRopePartsFit) {
 TEST(MlaDecodeConformance, RopePartsWhoseSumsDoNotFitAreNotMultipliedAsBytes) {
   for (const int64_t r : {512, 513}) {
     const MlaDecodeOp::Shape shape = {1, 16, 512, r, 64, DType::kU8, CacheFormat::kI8};
-    for (const Row& row : Kernels<MlaDecodeOp>()) {
-      if (!row.name.ends_with("vnni.mla_decode") && !row.name.ends_with("_s8")) continue;
-      EXPECT_EQ(row.supports(shape), r == 512) << row.name;
+    for (const OpKernel& kernel : Kernels<MlaDecodeOp>()) {
+      if (!kernel.name.ends_with("vnni.mla_decode") && !kernel.name.ends_with("_s8")) continue;
+      EXPECT_EQ(kernel.supports(shape), r == 512) << kernel.name;
     }
   }
 }

@@ -7,7 +7,7 @@
 
 #include "tests/conformance/support/block_case.h"
 #include "tests/conformance/support/quant_case.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 
 namespace latte::expert_gemm_test {
 namespace {
@@ -166,17 +166,17 @@ void ExpectBitsOfGemm(Experts& experts) {
 
 // The same for the kernels of a GPU, where there is one.
 void ExpectBitsOfGemmOnGpu(Experts& experts) {
-  ForEachRow<ExpertGemmOp>([&](const Kernel<ExpertGemmOp>& row) {
+  ForEachKernel<ExpertGemmOp>([&](const Kernel<ExpertGemmOp>& kernel) {
     const ExpertGemmOp::Params p = experts.Params();
-    if (row.isa.family != IsaFamily::kCuda || !row.supports(ExpertGemmOp::ShapeOf(p))) return;
+    if (kernel.isa.family != IsaFamily::kCuda || !kernel.supports(ExpertGemmOp::ShapeOf(p))) return;
     experts.Poison();
     for (const GemmProblem& problem : experts.Problems())
-      ForEachRow<GemmOp>([&](const Kernel<GemmOp>& gemm) {
-        if (gemm.isa == row.isa) RunPart(gemm, problem);
+      ForEachKernel<GemmOp>([&](const Kernel<GemmOp>& gemm) {
+        if (gemm.isa == kernel.isa) RunPart(gemm, problem);
       });
     const std::vector<std::byte> want = experts.Bytes();
     experts.Poison();
-    RunRow(row, p);
+    RunKernel(kernel, p);
     ASSERT_TRUE(experts.Bytes() == want);
   });
 }

@@ -9,7 +9,7 @@
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/cuts.h"
 #include "tests/conformance/support/quant_case.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/conformance/support/tolerance.h"
 
 namespace latte::gemm_blocks_test {
@@ -52,24 +52,24 @@ void ExpectRightProducts(DType x_type, DType w_type, const QuantShape& s, BlockS
   RunRefPart(to_want);
   const Tensor sums = SumsOf(x, w, want);
   int kernels = 0;
-  ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
+  ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& kernel) {
     ++kernels;
     y.Poison();
-    RunPart(row, p);
+    RunPart(kernel, p);
     ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
       return BlockBound(s.k, static_cast<double>(GetValue(sums, b, m, n)), p.bias.empty() ? 0 : 1);
     }));
     const Tensor first(DType::kF32, {s.b, s.m, s.n});
     GemmProblem to_first = p;
     to_first.y = first;
-    RunPart(row, to_first);
-    ExpectSameBitsHoweverCut(row, p, y, first);
+    RunPart(kernel, to_first);
+    ExpectSameBitsHoweverCut(kernel, p, y, first);
     // The bits of the product with the decoded matrix.
     const Tensor decoded(DType::kF32, {s.b, s.m, s.n});
     GemmProblem to_decoded = p;
     to_decoded.w = w.values;
     to_decoded.y = decoded;
-    RunPart(row, to_decoded);
+    RunPart(kernel, to_decoded);
     ASSERT_TRUE(SameBits(decoded, first));
   });
   EXPECT_EQ(kernels > 0, TestMachine().Has(x86::kAvx2));
@@ -119,9 +119,10 @@ TEST(LinearBlocksConformance, OtherProductsAreLeftToTheReference) {
   for (const BlockCase& c : kBlockCases)
     for (const GemmOp::Shape& shape : {GemmOp::Shape{1, 1, 8, 1 << 19, DType::kBF16, c.dtype},
                                        GemmOp::Shape{1, 1, 8, 512, DType::kI8, c.dtype, 128}})
-      for (const Kernel<GemmOp>& row : Kernels<GemmOp>())
-        EXPECT_EQ(row.supports(shape), row.isa == Isa::kRef || row.isa.family == IsaFamily::kCuda)
-            << row.name;
+      for (const Kernel<GemmOp>& kernel : Kernels<GemmOp>())
+        EXPECT_EQ(kernel.supports(shape),
+                  kernel.isa == Isa::kRef || kernel.isa.family == IsaFamily::kCuda)
+            << kernel.name;
 }
 
 void ExpectRightGate(DType x_type, DType w_type, DType gate_type, const QuantShape& s,
@@ -141,9 +142,9 @@ void ExpectRightGate(DType x_type, DType w_type, DType gate_type, const QuantSha
   const Tensor up_sums = SumsOf(x, w, want);
   const Tensor gate_sums = SumsOf(x, g, want);
   p.y = y;
-  ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
+  ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& kernel) {
     y.Poison();
-    RunPart(row, p);
+    RunPart(kernel, p);
     ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
       const auto of = [&](const Tensor& t) { return static_cast<double>(GetValue(t, b, m, n)); };
       return GateBound(BlockBound(s.k, of(gate_sums)), BlockBound(s.k, of(up_sums)), of(gate_sums),
@@ -152,8 +153,8 @@ void ExpectRightGate(DType x_type, DType w_type, DType gate_type, const QuantSha
     const Tensor first(DType::kF32, {s.b, s.m, s.n});
     GemmProblem to_first = p;
     to_first.y = first;
-    RunPart(row, to_first);
-    ExpectSameBitsHoweverCut(row, p, y, first);
+    RunPart(kernel, to_first);
+    ExpectSameBitsHoweverCut(kernel, p, y, first);
   });
 }
 
@@ -221,15 +222,15 @@ TEST(LinearBlocksConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
       parts.push_back(ProblemOf(*inputs.back(), *weights.back(), alone.back()));
       if (i % 2 == 0) parts.back().gate = gates.back()->w;
     }
-    ForEachFastRow<GemmOp>(GemmOp::ShapeOf({parts}), [&](const Kernel<GemmOp>& row) {
-      for (const GemmProblem& p : parts) RunPart(row, p);
-      for (const int threads : ThreadCounts(row)) {
+    ForEachFastKernel<GemmOp>(GemmOp::ShapeOf({parts}), [&](const Kernel<GemmOp>& kernel) {
+      for (const GemmProblem& p : parts) RunPart(kernel, p);
+      for (const int threads : ThreadCounts(kernel)) {
         std::vector<GemmProblem> group = parts;
         for (size_t i = 0; i < group.size(); ++i) {
           group[i].y = together[i];
           std::fill_n(together[i].Ptr<float>(), group[i].y.elements(), -7.0f);
         }
-        RunRow<GemmOp>(row, {group}, threads);
+        RunKernel<GemmOp>(kernel, {group}, threads);
         for (size_t i = 0; i < group.size(); ++i)
           ASSERT_TRUE(SameBits(together[i], alone[i])) << "part " << i;
       }

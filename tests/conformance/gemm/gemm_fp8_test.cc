@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 
 namespace latte::gemm_fp8_test {
 namespace {
@@ -50,21 +50,21 @@ struct Fp8Case {
 
 // Every row alone, and pairs of rows, give the bits of the whole call.
 void ExpectRowsAlone(const Fp8Case& c) {
-  ForEachFastRow<GemmOp>(GemmOp::ShapeOf(c.part), [&](const Kernel<GemmOp>& row) {
-    SCOPED_TRACE(row.name);
-    RunPart(row, c.part);
+  ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(c.part), [&](const Kernel<GemmOp>& kernel) {
+    SCOPED_TRACE(kernel.name);
+    RunPart(kernel, c.part);
     Tensor all(DType::kF32, {1, kRows, kOutputs});
     std::memcpy(all.Ptr<float>(), c.y.Ptr<float>(), kRows * kOutputs * sizeof(float));
     for (int64_t rows = 1; rows <= kRows; ++rows)
-      for (const Uarch uarch : UarchsOf(row)) {
-        RunPartAs(uarch, row, c.Rows(0, rows));
+      for (const Uarch uarch : UarchsOf(kernel)) {
+        RunPartAs(uarch, kernel, c.Rows(0, rows));
         EXPECT_TRUE(SameBits(c.y, all)) << rows << " rows, " << Name(uarch);
-        RunPartPeerAs(uarch, row, c.Rows(0, rows));
+        RunPartPeerAs(uarch, kernel, c.Rows(0, rows));
         EXPECT_TRUE(SameBits(c.y, all)) << rows << " rows, peer on " << Name(uarch);
       }
     for (int64_t rows = 1; rows <= 2; ++rows)
       for (int64_t at = 0; at + rows <= kRows; ++at) {
-        RunPart(row, c.Rows(at, at + rows));
+        RunPart(kernel, c.Rows(at, at + rows));
         EXPECT_TRUE(SameBits(c.y, all)) << rows << " rows from " << at;
       }
   });
@@ -92,11 +92,12 @@ TEST(LinearFp8Conformance, ANaNReachesItsOutputAndNoOther) {
   for (const int64_t at : {int64_t{0}, int64_t{130}, kColumns - 1}) {
     const Fp8Case c(kNormals, 1.0f, 1.0f, 128);
     c.w.Ptr<uint8_t>()[3 * kColumns + at] = 0xff;
-    ForEachFastRow<GemmOp>(GemmOp::ShapeOf(c.part), [&](const Kernel<GemmOp>& row) {
+    ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(c.part), [&](const Kernel<GemmOp>& kernel) {
       for (const int64_t rows : {int64_t{1}, int64_t{2}, kRows}) {
-        RunPart(row, c.Rows(0, rows));
+        RunPart(kernel, c.Rows(0, rows));
         for (int64_t n = 0; n < kOutputs; ++n)
-          EXPECT_EQ(std::isnan(c.y.Ptr<float>()[n]), n == 3) << row.name << ' ' << rows << ' ' << n;
+          EXPECT_EQ(std::isnan(c.y.Ptr<float>()[n]), n == 3)
+              << kernel.name << ' ' << rows << ' ' << n;
       }
     });
   }

@@ -6,7 +6,7 @@
 
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/quant_case.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 
 namespace latte::gemm_order_test {
 namespace {
@@ -19,13 +19,13 @@ constexpr int64_t kEdgesOfM[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  12,
 template <class Op>
 void ExpectOneResultPerOrder(const typename Op::Params& p, Guarded& y) {
   std::map<std::string_view, std::vector<std::byte>> first;
-  ForEachFastRow<Op>(Op::ShapeOf(p), [&](const Kernel<Op>& row) {
-    ASSERT_FALSE(row.order.empty()) << row.name;
+  ForEachFastKernel<Op>(Op::ShapeOf(p), [&](const Kernel<Op>& kernel) {
+    ASSERT_FALSE(kernel.order.empty()) << kernel.name;
     y.Poison();
-    RunRow<Op>(row, p, 2);
-    const auto [of_order, is_new] = first.try_emplace(row.order, y.Bytes());
+    RunKernel<Op>(kernel, p, 2);
+    const auto [of_order, is_new] = first.try_emplace(kernel.order, y.Bytes());
     if (!is_new) {
-      ASSERT_TRUE(y.Bytes() == of_order->second) << row.name << " and order " << row.order;
+      ASSERT_TRUE(y.Bytes() == of_order->second) << kernel.name << " and order " << kernel.order;
     }
   });
 }

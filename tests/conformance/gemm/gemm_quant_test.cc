@@ -11,7 +11,7 @@
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/cuts.h"
 #include "tests/conformance/support/quant_case.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/conformance/support/tolerance.h"
 
 namespace latte::gemm_quant_test {
@@ -39,9 +39,9 @@ TEST(LinearQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
         to_want.y = want;
         RunRefPart(to_want);
         RunRefPart({x.magnitude, w.magnitude, TensorView(), sums});
-        ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
+        ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& kernel) {
           y.Poison();
-          RunPart(row, p);
+          RunPart(kernel, p);
           ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
             return QuantBound(s.k, static_cast<double>(GetValue(sums, b, m, n)) + 1.0);
           }));
@@ -49,8 +49,8 @@ TEST(LinearQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
           Tensor first(DType::kF32, {s.b, s.m, s.n});
           GemmProblem to_first = p;
           to_first.y = first;
-          RunPart(row, to_first);
-          ExpectSameBitsHoweverCut(row, p, y, first);
+          RunPart(kernel, to_first);
+          ExpectSameBitsHoweverCut(kernel, p, y, first);
         });
         if (HasFatalFailure()) return;
       }
@@ -61,9 +61,9 @@ TEST(LinearQuantConformance, FastRowsTakeEveryFormatOfCheckpoints) {
   for (const DType w : kWeightTypes)
     for (const DType x : kInputTypes)
       for (const int64_t run : {32, 64, 128, 7168})
-        for (const Kernel<GemmOp>& row : Kernels<GemmOp>()) {
-          if (!row.name.ends_with(".gemm_f32")) continue;
-          EXPECT_TRUE(row.supports({1, 1, 8, 7168, x, w, x == DType::kI8 ? 128 : 0, run}));
+        for (const Kernel<GemmOp>& kernel : Kernels<GemmOp>()) {
+          if (!kernel.name.ends_with(".gemm_f32")) continue;
+          EXPECT_TRUE(kernel.supports({1, 1, 8, 7168, x, w, x == DType::kI8 ? 128 : 0, run}));
         }
 }
 
@@ -93,8 +93,8 @@ TEST(LinearQuantConformance, NanCodesOfF8ReachTheirOutputsOnly) {
       Tensor x(x_type, {1, 1, 70});
       Tensor y(DType::kF32, {1, 1, 3});
       const GemmProblem p{x, codes, TensorView(), y};
-      ForEachRowFor<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
-        RunPart(row, p);
+      ForEachKernelFor<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& kernel) {
+        RunPart(kernel, p);
         EXPECT_EQ(y.Ptr<float>()[0], 0.0f);
         EXPECT_TRUE(std::isnan(y.Ptr<float>()[1]));
         EXPECT_EQ(y.Ptr<float>()[2], 0.0f);
@@ -123,9 +123,9 @@ TEST(LinearQuantConformance, GatesAreMultiplied) {
         RunRefPart({x.magnitude, w.magnitude, TensorView(), up_sums});
         RunRefPart({x.magnitude, g.magnitude, TensorView(), gate_sums});
         p.y = y;
-        ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
+        ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& kernel) {
           y.Poison();
-          RunPart(row, p);
+          RunPart(kernel, p);
           ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
             const auto of = [&](const Tensor& t) {
               return static_cast<double>(GetValue(t, b, m, n));
@@ -137,8 +137,8 @@ TEST(LinearQuantConformance, GatesAreMultiplied) {
           Tensor first(DType::kF32, {s.b, s.m, s.n});
           GemmProblem to_first = p;
           to_first.y = first;
-          RunPart(row, to_first);
-          ExpectSameBitsHoweverCut(row, p, y, first);
+          RunPart(kernel, to_first);
+          ExpectSameBitsHoweverCut(kernel, p, y, first);
         });
         if (HasFatalFailure()) return;
       }
@@ -162,16 +162,16 @@ TEST(LinearQuantConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
         together.emplace_back(DType::kF32, std::initializer_list<int64_t>{1, m, n});
         parts.push_back(PartOf(*inputs.back(), *weights.back(), alone.back()));
       }
-      ForEachRow<GemmOp>([&](const Kernel<GemmOp>& row) {
-        if (!SupportsAll(row, parts)) return;
-        for (GemmProblem& p : parts) RunPart(row, p);
-        for (const int threads : ThreadCounts(row)) {
+      ForEachKernel<GemmOp>([&](const Kernel<GemmOp>& kernel) {
+        if (!SupportsAll(kernel, parts)) return;
+        for (GemmProblem& p : parts) RunPart(kernel, p);
+        for (const int threads : ThreadCounts(kernel)) {
           std::vector<GemmProblem> group = parts;
           for (size_t i = 0; i < group.size(); ++i) {
             group[i].y = together[i];
             std::fill_n(together[i].Ptr<float>(), group[i].y.elements(), -7.0f);
           }
-          RunRow<GemmOp>(row, {group}, threads);
+          RunKernel<GemmOp>(kernel, {group}, threads);
           for (size_t i = 0; i < group.size(); ++i)
             ASSERT_TRUE(SameBits(together[i], alone[i])) << "part " << i;
         }
@@ -219,10 +219,10 @@ TEST(LinearTQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
         Tensor sums(DType::kF32, {b, m, k});
         RunRef<GemmTOp>({x.x, w.codes, want, w.grid});
         RunRef<GemmTOp>({x.magnitude, w.magnitude, sums});
-        ForEachFastRow<GemmTOp>(GemmTOp::ShapeOf(p), [&, terms = n](const auto& row) {
+        ForEachFastKernel<GemmTOp>(GemmTOp::ShapeOf(p), [&, terms = n](const auto& kernel) {
           y.Poison();
-          RunRow<GemmTOp>(row, p);
-          const bool fixed_point = row.isa == x86::kAvx512Vnni;
+          RunKernel<GemmTOp>(kernel, p);
+          const bool fixed_point = kernel.isa == x86::kAvx512Vnni;
           // gemm_t_w4_vnni-inl.h; gemm_t_w8_vnni-inl.h, where the largest value may become the
           // largest integer, which is 1.00002 · 2^−15 of it less.
           const double step = w_type == DType::kU4 ? 0x1p-22 : 0x1.001p-15;
@@ -232,13 +232,13 @@ TEST(LinearTQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
           }));
           ASSERT_TRUE(y.PaddingIsPoison());
           const std::vector<std::byte> first = y.Bytes();
-          for (const int threads : ThreadCounts(row)) {
+          for (const int threads : ThreadCounts(kernel)) {
             y.Poison();
-            RunRow<GemmTOp>(row, p, threads);
+            RunKernel<GemmTOp>(kernel, p, threads);
             ASSERT_EQ(y.Bytes(), first);
-            for (const Uarch uarch : UarchsOf(row)) {
+            for (const Uarch uarch : UarchsOf(kernel)) {
               y.Poison();
-              RunRowAs<GemmTOp>(uarch, row, p, threads);  // one product at a time, or several
+              RunKernelAs<GemmTOp>(uarch, kernel, p, threads);  // one product at a time, or several
               ASSERT_EQ(y.Bytes(), first) << Name(uarch);
             }
           }
@@ -253,10 +253,10 @@ TEST(Hand, QuantizeRows) {
   std::vector<float> x = {127, -63.5f, 0.5f, 1.5f, 2.5f, 0, 0, 0, 0, 0, 1, inf, 0, 0, 0};
   std::vector<int8_t> codes(15);
   std::vector<float> scale(3);
-  ForEachRow<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& row) {
-    RunRow<QuantizeRowsOp>(row, {TensorView(x.data(), DType::kF32, {1, 15}),
-                                 TensorView(codes.data(), DType::kI8, {1, 15}),
-                                 TensorView(scale.data(), DType::kF32, {1, 3}), 5});
+  ForEachKernel<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& kernel) {
+    RunKernel<QuantizeRowsOp>(kernel, {TensorView(x.data(), DType::kF32, {1, 15}),
+                                       TensorView(codes.data(), DType::kI8, {1, 15}),
+                                       TensorView(scale.data(), DType::kF32, {1, 3}), 5});
     EXPECT_EQ(std::vector<int8_t>(codes.begin(), codes.begin() + 10),
               (std::vector<int8_t>{127, -64, 0, 2, 2, 0, 0, 0, 0, 0}));
     EXPECT_EQ(scale[0], 1.0f);
@@ -272,11 +272,11 @@ TEST(QuantizeRowsConformance, WithinHalfAStep) {
     Guarded codes(DType::kI8, {7, k}, 5);
     Guarded scale(DType::kF32, {7, CeilDiv(k, 128)}, 1);
     FillRandom(x, rng);
-    ForEachRow<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& row) {
+    ForEachKernel<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& kernel) {
       for (const int threads : {1, 2}) {
         codes.Poison();
         scale.Poison();
-        RunRow<QuantizeRowsOp>(row, {x, codes, scale, 128}, threads);
+        RunKernel<QuantizeRowsOp>(kernel, {x, codes, scale, 128}, threads);
         ASSERT_TRUE(codes.PaddingIsPoison());
         ASSERT_TRUE(Close(x, x, [](int64_t, int64_t, int64_t) { return 0.0; }));
         for (int64_t i = 0; i < 7; ++i)
@@ -306,11 +306,11 @@ void ExpectQuantizedAsByReference(int64_t rows, int64_t k, int64_t group, float 
   const Tensor want(DType::kI8, {rows, k});
   const Tensor want_scale(DType::kF32, {rows, groups});
   RunRef<QuantizeRowsOp>({x, want, want_scale, group});
-  ForEachRow<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& row) {
-    for (const int threads : ThreadCounts(row)) {
+  ForEachKernel<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& kernel) {
+    for (const int threads : ThreadCounts(kernel)) {
       codes.Poison();
       scale.Poison();
-      RunRow<QuantizeRowsOp>(row, {x, codes, scale, group}, threads);
+      RunKernel<QuantizeRowsOp>(kernel, {x, codes, scale, group}, threads);
       ASSERT_TRUE(codes.PaddingIsPoison());
       ASSERT_TRUE(scale.PaddingIsPoison());
       for (int64_t i = 0; i < rows; ++i) {

@@ -12,7 +12,7 @@
 #include "src/kernels/cpu/launch.h"
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/quant_case.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 
 namespace latte::gemm_s8_test {
 namespace {
@@ -51,31 +51,31 @@ void ExpectBitsOfSingleRows(const BytesShape& s, DType w_type, const QuantBlocks
     part.y = to.Slice(1, begin, end);
     return part;
   };
-  ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
+  ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& kernel) {
     Tensor single(DType::kF32, {1, s.m, s.n});
-    for (int64_t m = 0; m < s.m; ++m) RunPart(row, rows_of(single, m, m + 1));
-    for (const int threads : ThreadCounts(row)) {
+    for (int64_t m = 0; m < s.m; ++m) RunPart(kernel, rows_of(single, m, m + 1));
+    for (const int threads : ThreadCounts(kernel)) {
       y.Poison();
-      RunPart(row, p, threads);
+      RunPart(kernel, p, threads);
       ASSERT_TRUE(SameBits(y, single)) << threads << " threads";
     }
-    for (const Uarch uarch : UarchsOf(row)) {
+    for (const Uarch uarch : UarchsOf(kernel)) {
       y.Poison();
-      RunPartAs(uarch, row, p, 2);
+      RunPartAs(uarch, kernel, p, 2);
       ASSERT_TRUE(SameBits(y, single)) << Name(uarch);
       ASSERT_TRUE(y.PaddingIsPoison());
     }
     for (int64_t m = 1; m < std::min<int64_t>(s.m, 16); ++m) {
       y.Poison();
-      RunPart(row, rows_of(y, 0, m));
+      RunPart(kernel, rows_of(y, 0, m));
       ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m))) << m << " rows";
-      for (const Uarch uarch : UarchsOf(row)) {
+      for (const Uarch uarch : UarchsOf(kernel)) {
         y.Poison();
-        RunPartAs(uarch, row, rows_of(y, 0, m), 2);
+        RunPartAs(uarch, kernel, rows_of(y, 0, m), 2);
         ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
             << m << " rows, " << Name(uarch);
         y.Poison();
-        RunPartPeerAs(uarch, row, rows_of(y, 0, m), 2);
+        RunPartPeerAs(uarch, kernel, rows_of(y, 0, m), 2);
         ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
             << m << " rows, peer on " << Name(uarch);
       }
@@ -128,19 +128,19 @@ TEST(LinearBytesConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
     }
     std::vector<GemmProblem> parts;
     for (const auto& c : cases) parts.push_back(c->part);
-    ForEachRow<GemmOp>([&](const Kernel<GemmOp>& row) {
-      if (row.isa == Isa::kRef || !SupportsAll(row, parts)) return;
+    ForEachKernel<GemmOp>([&](const Kernel<GemmOp>& kernel) {
+      if (kernel.isa == Isa::kRef || !SupportsAll(kernel, parts)) return;
       std::vector<Tensor> alone;
       for (const GemmProblem& p : parts) {
         GemmProblem part = p;
         alone.emplace_back(DType::kF32,
                            std::initializer_list<int64_t>{1, p.y.shape[1], p.y.shape[2]});
         part.y = alone.back();
-        RunPart(row, part);
+        RunPart(kernel, part);
       }
-      for (const int threads : ThreadCounts(row)) {
+      for (const int threads : ThreadCounts(kernel)) {
         for (const auto& c : cases) c->y.Poison();
-        RunRow<GemmOp>(row, {parts}, threads);
+        RunKernel<GemmOp>(kernel, {parts}, threads);
         for (size_t i = 0; i < cases.size(); ++i) {
           ASSERT_TRUE(SameBits(cases[i]->y, alone[i]))
               << "part " << i << ", " << threads << " threads";
@@ -198,14 +198,14 @@ TEST(LinearBytesConformance, EveryRowAddsInTheSameOrder) {
         BytesCase of(s, w_type, blocks, rng);
         const GemmProblem& p = of.part;
         if (!cpu::SupportsS8(GemmOp::ShapeOf(p))) continue;
-        ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
-          if (row.order != "s8 chunks of 128") return;
+        ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& kernel) {
+          if (kernel.order != "s8 chunks of 128") return;
           of.y.Poison();
-          RunPart(row, p);
+          RunPart(kernel, p);
           for (int64_t m = 0; m < s.m; ++m)
             for (int64_t n = 0; n < s.n; ++n)
               ASSERT_EQ(GetValue(of.y, 0, m, n), InOrder(of.x, of.w, m, n, GetValue(of.bias, n)))
-                  << row.name << " " << Name(w_type) << " M=" << s.m << " at " << m << ", " << n;
+                  << kernel.name << " " << Name(w_type) << " M=" << s.m << " at " << m << ", " << n;
         });
         if (HasFatalFailure()) return;
       }

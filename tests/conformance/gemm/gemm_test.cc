@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/conformance/support/shapes.h"
 #include "tests/conformance/support/tolerance.h"
 
@@ -28,34 +28,34 @@ std::vector<std::pair<int64_t, int64_t>> Parts(int64_t count) {
   return out;
 }
 
-void RunOn(const Kernel<GemmOp>& row, const GemmProblem& part, int threads = 1) {
-  RunPart(row, part, threads);
+void RunOn(const Kernel<GemmOp>& kernel, const GemmProblem& part, int threads = 1) {
+  RunPart(kernel, part, threads);
 }
-void RunOn(const Kernel<GemmTOp>& row, const GemmTOp::Params& p, int threads = 1) {
-  RunRow(row, p, threads);
+void RunOn(const Kernel<GemmTOp>& kernel, const GemmTOp::Params& p, int threads = 1) {
+  RunKernel(kernel, p, threads);
 }
-void RunAs(Uarch uarch, const Kernel<GemmOp>& row, const GemmProblem& part) {
-  RunPartAs(uarch, row, part, 2);
+void RunAs(Uarch uarch, const Kernel<GemmOp>& kernel, const GemmProblem& part) {
+  RunPartAs(uarch, kernel, part, 2);
 }
-void RunAs(Uarch uarch, const Kernel<GemmTOp>& row, const GemmTOp::Params& p) {
-  RunRowAs(uarch, row, p, 2);
+void RunAs(Uarch uarch, const Kernel<GemmTOp>& kernel, const GemmTOp::Params& p) {
+  RunKernelAs(uarch, kernel, p, 2);
 }
 
 // Runs the kernel with several thread counts, twice and as every micro-architecture, then parts of M and of
 // the outputs alone. The bits must be the same each time, and nothing may be written between rows
 // of y.
 template <class Op, class Params>
-void ExpectSameBitsHoweverCut(const Kernel<Op>& row, const Params& p, Guarded& y,
+void ExpectSameBitsHoweverCut(const Kernel<Op>& kernel, const Params& p, Guarded& y,
                               const TensorView& want) {
-  for (const int threads : ThreadCounts(row)) {
+  for (const int threads : ThreadCounts(kernel)) {
     y.Poison();
-    RunOn(row, p, threads);
+    RunOn(kernel, p, threads);
     ASSERT_TRUE(SameBits(y, want)) << threads << " threads";
     ASSERT_TRUE(y.PaddingIsPoison());
   }
-  for (const Uarch uarch : UarchsOf(row)) {
+  for (const Uarch uarch : UarchsOf(kernel)) {
     y.Poison();
-    RunAs(uarch, row, p);
+    RunAs(uarch, kernel, p);
     ASSERT_TRUE(SameBits(y, want)) << Name(uarch);
   }
   for (const auto& [begin, end] : Parts(p.x.shape[1])) {
@@ -63,7 +63,7 @@ void ExpectSameBitsHoweverCut(const Kernel<Op>& row, const Params& p, Guarded& y
     Params part = p;
     part.x = p.x.Slice(1, begin, end);
     part.y = p.y.Slice(1, begin, end);
-    RunOn(row, part);
+    RunOn(kernel, part);
     ASSERT_TRUE(SameBits(part.y, want.Slice(1, begin, end))) << "rows " << begin << " to " << end;
   }
 }
@@ -90,24 +90,24 @@ TEST(LinearConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       RunRefPart({x, w, p.bias, want});
       RunRefPart({abs_x, abs_w, TensorView(), sums});
 
-      ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
+      ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& kernel) {
         y.Poison();
-        RunOn(row, p);
+        RunOn(kernel, p);
         ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
           return DotBound(s.k, static_cast<double>(GetValue(sums, b, m, n)) + 1.0);
         }));
         if (s.m == 0) return;
         Tensor first(DType::kF32, {s.b, s.m, s.n});
-        RunOn(row, GemmProblem{x, w, p.bias, first});
-        ExpectSameBitsHoweverCut(row, p, y, first);
+        RunOn(kernel, GemmProblem{x, w, p.bias, first});
+        ExpectSameBitsHoweverCut(kernel, p, y, first);
         for (const auto& [begin, end] : Parts(s.n)) {
           GemmProblem part = p;
           part.w = p.w.Slice(1, begin, end);
           if (!p.bias.empty()) part.bias = p.bias.Slice(0, begin, end);
           part.y = p.y.Slice(2, begin, end);
-          if (!row.supports(GemmOp::ShapeOf(part))) continue;
+          if (!kernel.supports(GemmOp::ShapeOf(part))) continue;
           y.Poison();
-          RunOn(row, part);
+          RunOn(kernel, part);
           ASSERT_TRUE(SameBits(part.y, first.view().Slice(2, begin, end)))
               << "outputs " << begin << " to " << end;
         }
@@ -138,23 +138,23 @@ TEST(LinearTConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       RunRef<GemmTOp>({x, w, want});
       RunRef<GemmTOp>({abs_x, abs_w, sums});
 
-      ForEachFastRow<GemmTOp>(GemmTOp::ShapeOf(p), [&, rows = m, terms = n, columns = k,
-                                                    batch = b](const Kernel<GemmTOp>& row) {
+      ForEachFastKernel<GemmTOp>(GemmTOp::ShapeOf(p), [&, rows = m, terms = n, columns = k,
+                                                       batch = b](const Kernel<GemmTOp>& kernel) {
         y.Poison();
-        RunOn(row, p);
+        RunOn(kernel, p);
         ASSERT_TRUE(Close(y, want, [&](int64_t i, int64_t j, int64_t l) {
           return DotBound(terms, static_cast<double>(GetValue(sums, i, j, l)));
         }));
         if (rows == 0) return;
         Tensor first(DType::kF32, {batch, rows, columns});
-        RunOn(row, GemmTOp::Params{x, w, first});
-        ExpectSameBitsHoweverCut(row, p, y, first);
+        RunOn(kernel, GemmTOp::Params{x, w, first});
+        ExpectSameBitsHoweverCut(kernel, p, y, first);
         for (const auto& [begin, end] : Parts(columns)) {
           GemmTOp::Params part = p;
           part.w = p.w.Slice(2, begin, end);
           part.y = p.y.Slice(2, begin, end);
           y.Poison();
-          RunOn(row, part);
+          RunOn(kernel, part);
           ASSERT_TRUE(SameBits(part.y, first.view().Slice(2, begin, end)))
               << "columns " << begin << " to " << end;
         }
@@ -179,31 +179,31 @@ void ExpectBitsOfSingleRows(const LargeShape& s, DType x_type, DType w_type, std
   const auto rows_of = [&](const TensorView& to, int64_t begin, int64_t end) {
     return GemmProblem{x.view().Slice(1, begin, end), w, TensorView(), to.Slice(1, begin, end)};
   };
-  ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
+  ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& kernel) {
     Tensor single(DType::kF32, {1, s.m, s.n});
-    for (int64_t m = 0; m < s.m; ++m) RunOn(row, rows_of(single, m, m + 1));
-    for (const int threads : ThreadCounts(row)) {
+    for (int64_t m = 0; m < s.m; ++m) RunOn(kernel, rows_of(single, m, m + 1));
+    for (const int threads : ThreadCounts(kernel)) {
       y.Poison();
-      RunOn(row, p, threads);
+      RunOn(kernel, p, threads);
       ASSERT_TRUE(SameBits(y, single)) << threads << " threads";
     }
-    for (const Uarch uarch : UarchsOf(row)) {
+    for (const Uarch uarch : UarchsOf(kernel)) {
       y.Poison();
-      RunAs(uarch, row, p);
+      RunAs(uarch, kernel, p);
       ASSERT_TRUE(SameBits(y, single)) << Name(uarch);
       ASSERT_TRUE(y.PaddingIsPoison());
     }
     for (int64_t m = 1; m < std::min<int64_t>(s.m, 10); ++m) {
       y.Poison();
-      RunOn(row, rows_of(y, 0, m));
+      RunOn(kernel, rows_of(y, 0, m));
       ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m))) << m << " rows";
-      for (const Uarch uarch : UarchsOf(row)) {
+      for (const Uarch uarch : UarchsOf(kernel)) {
         y.Poison();
-        RunAs(uarch, row, rows_of(y, 0, m));
+        RunAs(uarch, kernel, rows_of(y, 0, m));
         ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
             << m << " rows, " << Name(uarch);
         y.Poison();
-        RunPartPeerAs(uarch, row, rows_of(y, 0, m), 2);
+        RunPartPeerAs(uarch, kernel, rows_of(y, 0, m), 2);
         ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
             << m << " rows, peer on " << Name(uarch);
       }

@@ -10,7 +10,7 @@
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/cuts.h"
 #include "tests/conformance/support/quant_case.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/conformance/support/tolerance.h"
 
 namespace latte::gemm_types_test {
@@ -129,9 +129,9 @@ TEST(GemmTypes, ReferenceWithinRoundingAndLastRowAndOutputAlone) {
       }
       RunRefPart(p);
       p.y = y;
-      ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&, length = k](const Kernel<GemmOp>& row) {
+      ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(p), [&, length = k](const Kernel<GemmOp>& kernel) {
         y.Poison();
-        RunPart(row, p);
+        RunPart(kernel, p);
         ASSERT_TRUE(Close(y, want, [&](int64_t i, int64_t j, int64_t l) {
           const auto of = [&](const Tensor& t) {
             return static_cast<double>(GetValue(t, i, j, l));
@@ -144,11 +144,11 @@ TEST(GemmTypes, ReferenceWithinRoundingAndLastRowAndOutputAlone) {
         const Tensor whole = CopyOf(y);
         const int64_t last_row = p.x.shape[1] - 1, last_output = p.w.shape[1] - 1;
         y.Poison();
-        RunPart(row, RowsOf(p, last_row, last_row + 1));
+        RunPart(kernel, RowsOf(p, last_row, last_row + 1));
         ASSERT_TRUE(SameBits(p.y.Slice(1, last_row, last_row + 1),
                              whole.view().Slice(1, last_row, last_row + 1)));
         y.Poison();
-        RunPart(row, OutputsOf(p, last_output, last_output + 1));
+        RunPart(kernel, OutputsOf(p, last_output, last_output + 1));
         ASSERT_TRUE(SameBits(p.y.Slice(2, last_output, last_output + 1),
                              whole.view().Slice(2, last_output, last_output + 1)));
       });
@@ -172,10 +172,10 @@ TEST(GemmTypes, TransposedWithinRounding) {
     RunRef<GemmTOp>({x.x, w.w(), want, w.scale()});
     RunRef<GemmTOp>({x.magnitude, w.magnitude(), sums});
     const GemmTOp::Params p{x.x, w.w(), y, w.scale()};
-    ForEachFastRow<GemmTOp>(GemmTOp::ShapeOf(p), [&, terms = n](const Kernel<GemmTOp>& row) {
-      if (row.isa == x86::kAvx512Vnni) return;  // fixed-point numbers: gemm_quant_test.cc
+    ForEachFastKernel<GemmTOp>(GemmTOp::ShapeOf(p), [&, terms = n](const Kernel<GemmTOp>& kernel) {
+      if (kernel.isa == x86::kAvx512Vnni) return;  // fixed-point numbers: gemm_quant_test.cc
       y.Poison();
-      RunRow<GemmTOp>(row, p);
+      RunKernel<GemmTOp>(kernel, p);
       ASSERT_TRUE(Close(y, want, [&](int64_t i, int64_t j, int64_t l) {
         return QuantBound(terms, static_cast<double>(GetValue(sums, i, j, l)));
       }));

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/conformance/support/shapes.h"
 
 namespace latte::fused_test {
@@ -11,11 +11,11 @@ namespace {
 
 // The last kernel of an op, up to an instruction set, that supports the shape.
 template <class Op>
-void RunRowOf(Isa isa, const typename Op::Params& p) {
+void RunKernelOf(Isa isa, const typename Op::Params& p) {
   const Kernel<Op>* chosen = nullptr;
-  for (const Kernel<Op>& row : Kernels<Op>())
-    if (Machine{.isa = isa}.Has(row.isa) && row.supports(Op::ShapeOf(p))) chosen = &row;
-  RunRow(*chosen, p);
+  for (const Kernel<Op>& kernel : Kernels<Op>())
+    if (Machine{.isa = isa}.Has(kernel.isa) && kernel.supports(Op::ShapeOf(p))) chosen = &kernel;
+  RunKernel(*chosen, p);
 }
 
 // The tensors that an op writes, with their original content for restoring.
@@ -40,12 +40,12 @@ template <class Op, class F>
 void ExpectBytesOfSeparateOps(const typename Op::Params& p, std::vector<Guarded*> tensors,
                               const F& separate) {
   const Written written(std::move(tensors));
-  ForEachRowFor<Op>(Op::ShapeOf(p), [&](const Kernel<Op>& row) {
-    separate(row.isa);
+  ForEachKernelFor<Op>(Op::ShapeOf(p), [&](const Kernel<Op>& kernel) {
+    separate(kernel.isa);
     const auto want = written.Bytes();
-    for (const int threads : ThreadCounts(row)) {
+    for (const int threads : ThreadCounts(kernel)) {
       written.Restore();
-      RunRow(row, p, threads);
+      RunKernel(kernel, p, threads);
       ASSERT_EQ(want, written.Bytes());
     }
     written.Restore();
@@ -64,12 +64,12 @@ TEST(AddRmsNormConformance, BytesOfAddThenRmsNorm) {
         const Guarded w(w_type, {d}, 0, /*shift=*/1);
         for (const TensorView& t : {x.view(), h.view(), w.view()}) FillRandom(t, rng);
         ExpectBytesOfSeparateOps<AddRmsNormOp>({x, h, w, y, 1e-6f}, {&x, &h, &y}, [&](Isa isa) {
-          RunRowOf<AddOp>(isa, {x, h});
-          RunRowOf<RmsNormOp>(isa, {h, w, y, 1e-6f});
+          RunKernelOf<AddOp>(isa, {x, h});
+          RunKernelOf<RmsNormOp>(isa, {h, w, y, 1e-6f});
         });
         ExpectBytesOfSeparateOps<AddRmsNormOp>({x, h, w, x, 1e-6f}, {&x, &h}, [&](Isa isa) {
-          RunRowOf<AddOp>(isa, {x, h});
-          RunRowOf<RmsNormOp>(isa, {h, w, x, 1e-6f});
+          RunKernelOf<AddOp>(isa, {x, h});
+          RunKernelOf<RmsNormOp>(isa, {h, w, x, 1e-6f});
         });
         if (HasFatalFailure()) return;
       }
@@ -84,13 +84,13 @@ TEST(AddRmsNormConformance, RowsDoNotDependOnEachOther) {
   const Guarded w(DType::kBF16, {d});
   for (const TensorView& t : {x.view(), h.view(), w.view()}) FillRandom(t, rng);
   const Written written({&h, &y});
-  ForEachRow<AddRmsNormOp>([&](const Kernel<AddRmsNormOp>& row) {
-    RunRow(row, {x, h, w, y, 1e-5f}, 3);
+  ForEachKernel<AddRmsNormOp>([&](const Kernel<AddRmsNormOp>& kernel) {
+    RunKernel(kernel, {x, h, w, y, 1e-5f}, 3);
     const auto want = written.Bytes();
     written.Restore();
     for (int64_t i = 0; i < 23; ++i) {
       const auto at = [i](const Guarded& t) { return t.view().Slice(0, i, i + 1); };
-      RunRow(row, {at(x), at(h), w, at(y), 1e-5f});
+      RunKernel(kernel, {at(x), at(h), w, at(y), 1e-5f});
     }
     ASSERT_EQ(want, written.Bytes());
     written.Restore();
@@ -142,10 +142,10 @@ struct Tokens {
     const TensorView k_rope = latent.view().Slice(1, widths.c, widths.c + widths.r);
     TensorView k_head(k_rope.data, DType::kF32, {k_rope.shape[0], 1, widths.r});
     k_head.stride = {k_rope.stride[0], k_rope.stride[0], 1};
-    RunRowOf<RmsNormOp>(isa, {c_kv, w, c_kv, 1e-6f});
-    if (rotated) RunRowOf<RopeOp>(isa, {k_head, cos, sin, interleaved});
-    if (rotated && widths.h > 0) RunRowOf<RopeOp>(isa, {q_rope, cos, sin, interleaved});
-    if (appended) RunRowOf<AppendOp>(isa, {c_kv, k_rope, pages, slots, row_format});
+    RunKernelOf<RmsNormOp>(isa, {c_kv, w, c_kv, 1e-6f});
+    if (rotated) RunKernelOf<RopeOp>(isa, {k_head, cos, sin, interleaved});
+    if (rotated && widths.h > 0) RunKernelOf<RopeOp>(isa, {q_rope, cos, sin, interleaved});
+    if (appended) RunKernelOf<AppendOp>(isa, {c_kv, k_rope, pages, slots, row_format});
   }
 
   Widths widths;

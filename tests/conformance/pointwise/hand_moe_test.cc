@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 
 namespace latte::hand_moe_test {
 namespace {
@@ -26,13 +26,13 @@ struct Choice {
   Floats weights;
 };
 
-Choice Route(const Kernel<RouteOp>& row, Floats logits, RouteOp::Params p, Floats bias = {}) {
+Choice Route(const Kernel<RouteOp>& kernel, Floats logits, RouteOp::Params p, Floats bias = {}) {
   Choice out{Ints(static_cast<size_t>(p.chosen), -1), Floats(static_cast<size_t>(p.chosen))};
   p.logits = View(logits, {1, static_cast<int64_t>(logits.size())});
   if (!bias.empty()) p.bias = View(bias, {static_cast<int64_t>(bias.size())});
   p.experts = out.experts;
   p.weights = out.weights;
-  RunRow(row, p);
+  RunKernel(kernel, p);
   return out;
 }
 
@@ -41,8 +41,8 @@ TEST(Hand, RouteBySoftmaxScalesButDoesNotNormalize) {
   RouteOp::Params p;
   p.chosen = 2;
   p.scale = 2.0f;
-  ForEachRow<RouteOp>([&](const Kernel<RouteOp>& row) {
-    const Choice c = Route(row, {ln(1), ln(4), ln(2), ln(3)}, p);
+  ForEachKernel<RouteOp>([&](const Kernel<RouteOp>& kernel) {
+    const Choice c = Route(kernel, {ln(1), ln(4), ln(2), ln(3)}, p);
     EXPECT_EQ(c.experts, (Ints{1, 3}));
     EXPECT_FLOAT_EQ(c.weights[0], 0.8f);
     EXPECT_FLOAT_EQ(c.weights[1], 0.6f);
@@ -52,9 +52,9 @@ TEST(Hand, RouteBySoftmaxScalesButDoesNotNormalize) {
 TEST(Hand, RouteTakesTheLowerIndexOnATie) {
   RouteOp::Params p;
   p.chosen = 3;
-  ForEachRow<RouteOp>([&](const Kernel<RouteOp>& row) {
-    EXPECT_EQ(Route(row, {1, 2, 1, 2, 1}, p).experts, (Ints{1, 3, 0}));
-    EXPECT_EQ(Route(row, {5, 5, 5, 5, 5}, p).experts, (Ints{0, 1, 2}));
+  ForEachKernel<RouteOp>([&](const Kernel<RouteOp>& kernel) {
+    EXPECT_EQ(Route(kernel, {1, 2, 1, 2, 1}, p).experts, (Ints{1, 3, 0}));
+    EXPECT_EQ(Route(kernel, {5, 5, 5, 5, 5}, p).experts, (Ints{0, 1, 2}));
   });
 }
 
@@ -64,9 +64,9 @@ TEST(Hand, RouteBiasChoosesButDoesNotWeigh) {
   p.score = RouterScore::kSigmoid;
   p.normalize = true;
   p.scale = 3.0f;
-  ForEachRow<RouteOp>([&](const Kernel<RouteOp>& row) {
+  ForEachKernel<RouteOp>([&](const Kernel<RouteOp>& kernel) {
     const Choice c =
-        Route(row, {Logit(0.6), Logit(0.5), Logit(0.2)}, p, /*bias=*/{0.0f, 0.0f, 0.7f});
+        Route(kernel, {Logit(0.6), Logit(0.5), Logit(0.2)}, p, /*bias=*/{0.0f, 0.0f, 0.7f});
     EXPECT_EQ(c.experts, (Ints{2, 0}));
     EXPECT_FLOAT_EQ(c.weights[0], 0.75f);  // 3 · 0.2 / (0.2 + 0.6)
     EXPECT_FLOAT_EQ(c.weights[1], 2.25f);
@@ -82,14 +82,14 @@ TEST(Hand, RouteKeepsGroupsByMaxOrByTheSumOfTwo) {
   p.groups = 3;
   p.groups_kept = 1;
   p.score = RouterScore::kSigmoid;
-  ForEachRow<RouteOp>([&](const Kernel<RouteOp>& row) {
+  ForEachKernel<RouteOp>([&](const Kernel<RouteOp>& kernel) {
     p.group_score = GroupScore::kMax;
-    EXPECT_EQ(Route(row, logits, p).experts, (Ints{0, 1}));
+    EXPECT_EQ(Route(kernel, logits, p).experts, (Ints{0, 1}));
     p.group_score = GroupScore::kTop2Sum;
-    EXPECT_EQ(Route(row, logits, p).experts, (Ints{2, 3}));
+    EXPECT_EQ(Route(kernel, logits, p).experts, (Ints{2, 3}));
     // If groups are equal, the lower one wins. A maximum that occurs twice counts twice.
-    EXPECT_EQ(Route(row, {1, 1, 1, 1, 1, 1}, p).experts, (Ints{0, 1}));
-    EXPECT_EQ(Route(row, {1, -9, 0.9f, 0.9f, 0, 0}, p).experts, (Ints{2, 3}));
+    EXPECT_EQ(Route(kernel, {1, 1, 1, 1, 1, 1}, p).experts, (Ints{0, 1}));
+    EXPECT_EQ(Route(kernel, {1, -9, 0.9f, 0.9f, 0, 0}, p).experts, (Ints{2, 3}));
   });
 }
 
@@ -104,17 +104,17 @@ TEST(RouteConformance, ExpertsAreThoseOfTheReference) {
   Floats logits(kTokens * kExperts), bias(kExperts);
   for (float& v : logits) v = uniform(rng);
   for (float& v : bias) v = 0.1f * uniform(rng);
-  const auto route = [&](const Kernel<RouteOp>& row, RouteOp::Params p) {
+  const auto route = [&](const Kernel<RouteOp>& kernel, RouteOp::Params p) {
     Choice out{Ints(kTokens * kChosen, -1), Floats(kTokens * kChosen)};
     p.logits = View(logits, {kTokens, kExperts});
     p.bias = View(bias, {kExperts});
     p.chosen = kChosen;
     p.experts = out.experts;
     p.weights = out.weights;
-    RunRow(row, p);
+    RunKernel(kernel, p);
     return out;
   };
-  ForEachRow<RouteOp>([&](const Kernel<RouteOp>& row) {
+  ForEachKernel<RouteOp>([&](const Kernel<RouteOp>& kernel) {
     for (const RouterScore score : {RouterScore::kSoftmax, RouterScore::kSigmoid})
       for (const GroupScore of_group : {GroupScore::kMax, GroupScore::kTop2Sum})
         for (const int64_t groups : {1, 8, 48}) {
@@ -124,7 +124,7 @@ TEST(RouteConformance, ExpertsAreThoseOfTheReference) {
                                      .group_score = of_group,
                                      .normalize = groups == 8,
                                      .scale = 2.5f};
-          const Choice want = route(Kernels<RouteOp>().front(), p), found = route(row, p);
+          const Choice want = route(Kernels<RouteOp>().front(), p), found = route(kernel, p);
           EXPECT_EQ(found.experts, want.experts) << groups << " groups";
           for (size_t i = 0; i < want.weights.size(); ++i)
             EXPECT_NEAR(found.weights[i], want.weights[i], kBound * want.weights[i]) << i;
@@ -137,12 +137,12 @@ TEST(Hand, CombineSumsInTheOrderOfK) {
   Floats x = {1.0f, 1e8f, -1e8f};
   const Floats ones = {1, 1, 1, 1, 1, 1};
   const Ints rows = {1, 2, 0, 0, 1, 2};
-  ForEachRow<CombineOp>([&](const Kernel<CombineOp>& row) {
+  ForEachKernel<CombineOp>([&](const Kernel<CombineOp>& kernel) {
     Floats y = {10, 20};
-    RunRow(row, {View(x, {3, 1}), rows, ones, 3, View(y, {2, 1})});
+    RunKernel(kernel, {View(x, {3, 1}), rows, ones, 3, View(y, {2, 1})});
     EXPECT_EQ(y, (Floats{11, 20}));
     y = {NAN, NAN};
-    RunRow(row, {View(x, {3, 1}), rows, ones, 3, View(y, {2, 1}), /*add=*/false});
+    RunKernel(kernel, {View(x, {3, 1}), rows, ones, 3, View(y, {2, 1}), /*add=*/false});
     EXPECT_EQ(y, (Floats{1, 0}));
   });
 }
@@ -162,15 +162,15 @@ TEST(Hand, EveryExpertTakesItsRows) {
   shared.x = BatchOfOne(View(x, {5, 2}).Slice(0, 1, 2));
   shared.w = BatchOfOne(View(first_only, {1, 2}));
   shared.y = BatchOfOne(View(shared_y, {1, 1}));
-  ForEachRow<ExpertGemmOp>([&](const Kernel<ExpertGemmOp>& row) {
+  ForEachKernel<ExpertGemmOp>([&](const Kernel<ExpertGemmOp>& kernel) {
     Floats y = {-7, -7, -7, -7, -7};
     ExpertGemmOp::Params p = {
         .experts = experts, .first = first, .x = View(x, {5, 2}), .y = View(y, {5, 1})};
-    RunRow(row, p);
+    RunKernel(kernel, p);
     EXPECT_EQ(y, (Floats{-7, 3, 7, -1, -7}));
     EXPECT_EQ(shared_y, Floats{-7});
     p.shared = {&shared, 1};
-    RunRow(row, p);
+    RunKernel(kernel, p);
     EXPECT_EQ(shared_y, Floats{2});
     shared_y = {-7};
   });
@@ -178,9 +178,9 @@ TEST(Hand, EveryExpertTakesItsRows) {
 
 TEST(Hand, GroupByExpertKeepsTheOrderOfTokens) {
   const Ints experts = {2, 0, 2, 3, 0, 2};  // of three tokens
-  ForEachRow<GroupByExpertOp>([&](const Kernel<GroupByExpertOp>& row) {
+  ForEachKernel<GroupByExpertOp>([&](const Kernel<GroupByExpertOp>& kernel) {
     Ints first(6, -1), token(6, -1), place(6, -1);
-    RunRow(row, {experts, 2, first, token, place});
+    RunKernel(kernel, {experts, 2, first, token, place});
     EXPECT_EQ(first, (Ints{0, 2, 2, 5, 6, 6}));
     EXPECT_EQ(token, (Ints{0, 2, 0, 1, 2, 1}));
     EXPECT_EQ(place, (Ints{2, 0, 3, 5, 1, 4}));

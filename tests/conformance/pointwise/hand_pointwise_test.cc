@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 
 namespace latte::hand_pointwise_test {
 namespace {
@@ -22,9 +22,10 @@ TEST(Hand, Linear) {
   Floats x = {1, 2, 3, -1, 0, 4};
   Floats w = {1, 0, 2, 5, -1, 1};
   Floats bias = {10, 20};
-  ForEachRowFor<GemmOp>({1, 1, 1, 3, DType::kF32, DType::kF32}, [&](const Kernel<GemmOp>& row) {
+  ForEachKernelFor<GemmOp>({1, 1, 1, 3, DType::kF32, DType::kF32}, [&](const Kernel<GemmOp>&
+                                                                           kernel) {
     Floats y(4, -1);
-    RunPart(row, {View(x, {1, 2, 3}), View(w, {1, 2, 3}), View(bias, {2}), View(y, {1, 2, 2})});
+    RunPart(kernel, {View(x, {1, 2, 3}), View(w, {1, 2, 3}), View(bias, {2}), View(y, {1, 2, 2})});
     EXPECT_EQ(y, (Floats{17, 26, 17, 19}));
   });
 }
@@ -34,28 +35,29 @@ TEST(Hand, LinearWidensF16AndBF16) {
   // f16: 1.5, the smallest subnormal 2^−24, −65504; bf16: 1.5, 2^−133, −2^127.
   std::vector<uint16_t> f16 = {0x3e00, 0x0001, 0xfbff};
   std::vector<uint16_t> bf16 = {0x3fc0, 0x0001, 0xff00};
-  ForEachRowFor<GemmOp>({1, 1, 1, 3, DType::kF32, DType::kF32}, [&](const Kernel<GemmOp>& row) {
-    for (size_t i = 0; i < 3; ++i) {
-      Floats one = {0, 0, 0};
-      one[i] = 1;
-      Floats y(1);
-      RunPart(row, {View(one, {1, 1, 3}), TensorView(f16.data(), DType::kF16, {1, 1, 3}),
-                    TensorView(), View(y, {1, 1, 1})});
-      EXPECT_EQ(y[0], (Floats{1.5f, 0x1p-24f, -65504.0f})[i]);
-      RunPart(row, {View(one, {1, 1, 3}), TensorView(bf16.data(), DType::kBF16, {1, 1, 3}),
-                    TensorView(), View(y, {1, 1, 1})});
-      EXPECT_EQ(y[0], (Floats{1.5f, 0x1p-133f, -0x1p127f})[i]);
-    }
-  });
+  ForEachKernelFor<GemmOp>(
+      {1, 1, 1, 3, DType::kF32, DType::kF32}, [&](const Kernel<GemmOp>& kernel) {
+        for (size_t i = 0; i < 3; ++i) {
+          Floats one = {0, 0, 0};
+          one[i] = 1;
+          Floats y(1);
+          RunPart(kernel, {View(one, {1, 1, 3}), TensorView(f16.data(), DType::kF16, {1, 1, 3}),
+                           TensorView(), View(y, {1, 1, 1})});
+          EXPECT_EQ(y[0], (Floats{1.5f, 0x1p-24f, -65504.0f})[i]);
+          RunPart(kernel, {View(one, {1, 1, 3}), TensorView(bf16.data(), DType::kBF16, {1, 1, 3}),
+                           TensorView(), View(y, {1, 1, 1})});
+          EXPECT_EQ(y[0], (Floats{1.5f, 0x1p-133f, -0x1p127f})[i]);
+        }
+      });
 }
 
 TEST(Hand, LinearT) {
   Floats x = {1, 2, -1, 3};
   Floats w = {1, 0, 2, 5, -1, 1};
   const GemmTOp::Shape shape = {1, 2, 2, 3, DType::kF32, DType::kF32};
-  ForEachRowFor<GemmTOp>(shape, [&](const Kernel<GemmTOp>& row) {
+  ForEachKernelFor<GemmTOp>(shape, [&](const Kernel<GemmTOp>& kernel) {
     Floats y(6, -1);
-    RunRow(row, {View(x, {1, 2, 2}), View(w, {1, 2, 3}), View(y, {1, 2, 3})});
+    RunKernel(kernel, {View(x, {1, 2, 2}), View(w, {1, 2, 3}), View(y, {1, 2, 3})});
     EXPECT_EQ(y, (Floats{11, -2, 4, 14, -3, 1}));
   });
 }
@@ -77,8 +79,8 @@ TEST(Hand, LinearTOfFourBits) {
   p.w_scale.columns = k / 2;
   Floats y(3 * k, -7);
   p.y = View(y, {1, 3, k});
-  ForEachRowFor<GemmTOp>(GemmTOp::ShapeOf(p), [&](const Kernel<GemmTOp>& row) {
-    RunRow(row, p);
+  ForEachKernelFor<GemmTOp>(GemmTOp::ShapeOf(p), [&](const Kernel<GemmTOp>& kernel) {
+    RunKernel(kernel, p);
     for (int64_t i = 0; i < k; ++i) {
       const auto a = static_cast<float>(first(i) - 8), b = static_cast<float>(second(i) - 8);
       EXPECT_EQ(y[static_cast<size_t>(i)], i < k / 2 ? 6 * a - 0x1p-9f * b : 3 * a + 0x1p-6f * b)
@@ -117,8 +119,8 @@ TEST(Hand, LinearTOfInt8) {
     p.w_scale.scale = View(scale, {n, 1});
     p.w_scale.rows = 1;
     p.w_scale.columns = k;
-    ForEachRowFor<GemmTOp>(GemmTOp::ShapeOf(p), [&](const Kernel<GemmTOp>& row) {
-      RunRow(row, p);
+    ForEachKernelFor<GemmTOp>(GemmTOp::ShapeOf(p), [&](const Kernel<GemmTOp>& kernel) {
+      RunKernel(kernel, p);
       for (size_t m = 0; m < rows; ++m)
         for (size_t j = 0; j < k; ++j) {
           const float found = y[m * k + j];
@@ -161,8 +163,8 @@ TEST(Hand, LinearTOfE4m3) {
       p.w_scale.scale = View(scale, {2, 2});
       p.w_scale.rows = 16;
       p.w_scale.columns = 32;
-      ForEachRowFor<GemmTOp>(GemmTOp::ShapeOf(p), [&](const Kernel<GemmTOp>& row) {
-        RunRow(row, p);
+      ForEachKernelFor<GemmTOp>(GemmTOp::ShapeOf(p), [&](const Kernel<GemmTOp>& kernel) {
+        RunKernel(kernel, p);
         for (size_t m = 0; m < static_cast<size_t>(rows); ++m)
           for (size_t j = 0; j < k; ++j) {
             const float found = y[m * k + j];
@@ -183,13 +185,13 @@ TEST(Hand, LinearTOfE4m3) {
 TEST(Hand, RmsNorm) {
   Floats x = {3, 4};
   Floats w = {2, 1};
-  ForEachRow<RmsNormOp>([&](const Kernel<RmsNormOp>& row) {
+  ForEachKernel<RmsNormOp>([&](const Kernel<RmsNormOp>& kernel) {
     Floats y(2);
-    RunRow(row, {View(x, {1, 2}), View(w, {2}), View(y, {1, 2}), 0.0f});
+    RunKernel(kernel, {View(x, {1, 2}), View(w, {2}), View(y, {1, 2}), 0.0f});
     EXPECT_FLOAT_EQ(y[0], static_cast<float>(6 / std::sqrt(12.5)));
     EXPECT_FLOAT_EQ(y[1], static_cast<float>(4 / std::sqrt(12.5)));
     Floats zero = {0, 0};
-    RunRow(row, {View(zero, {1, 2}), View(w, {2}), View(y, {1, 2}), 1e-6f});
+    RunKernel(kernel, {View(zero, {1, 2}), View(w, {2}), View(y, {1, 2}), 1e-6f});
     EXPECT_EQ(y, (Floats{0, 0}));
   });
 }
@@ -199,9 +201,9 @@ TEST(Hand, LayerNorm) {
   Floats x = {5, 0, 4, -1, 3, 3, 3, 3};
   Floats w = {1, 2, -1, 3};
   Floats b = {0, 10, 1, 0.5f};
-  ForEachRow<LayerNormOp>([&](const Kernel<LayerNormOp>& row) {
+  ForEachKernel<LayerNormOp>([&](const Kernel<LayerNormOp>& kernel) {
     Floats y(8);
-    RunRow(row, {View(x, {2, 4}), View(w, {4}), View(b, {4}), View(y, {2, 4}), 1.5f});
+    RunKernel(kernel, {View(x, {2, 4}), View(w, {4}), View(b, {4}), View(y, {2, 4}), 1.5f});
     const double root = std::sqrt(8.0);  // variance + epsilon
     const double want[] = {3 / root, 10 - 4 / root, 1 - 2 / root, 0.5 - 9 / root};
     for (size_t i = 0; i < 4; ++i) {
@@ -209,7 +211,7 @@ TEST(Hand, LayerNorm) {
       EXPECT_EQ(y[4 + i], b[i]);  // no variance
     }
     Floats own = x;
-    RunRow(row, {View(own, {2, 4}), View(w, {4}), View(b, {4}), View(own, {2, 4}), 1.5f});
+    RunKernel(kernel, {View(own, {2, 4}), View(w, {4}), View(b, {4}), View(own, {2, 4}), 1.5f});
     EXPECT_EQ(own, y);
   });
 }
@@ -220,15 +222,15 @@ TEST(Hand, Gates) {
   Floats gate = {0, 1, -1, 200, -200, kInf, std::nanf("")};
   Floats up = {5, 2, 2, 3, 3, 1, 1};
   const auto e = static_cast<float>(std::exp(1.0));
-  ForEachRow<GemmOp>([&](const Kernel<GemmOp>& row) {
+  ForEachKernel<GemmOp>([&](const Kernel<GemmOp>& kernel) {
     Floats y(7);
     GemmProblem p;
     p.x = View(one, {1, 1, 1});
     p.w = View(up, {1, 7, 1});
     p.gate = View(gate, {1, 7, 1});
     p.y = View(y, {1, 1, 7});
-    if (!row.supports(GemmOp::ShapeOf(p))) return;
-    RunPart(row, p);
+    if (!kernel.supports(GemmOp::ShapeOf(p))) return;
+    RunPart(kernel, p);
     EXPECT_EQ(y[0], 0.0f);
     EXPECT_FLOAT_EQ(y[1], 2 * e / (e + 1));
     EXPECT_FLOAT_EQ(y[2], -2 / (e + 1));
@@ -243,15 +245,15 @@ TEST(Hand, RopeByAQuarterAndAnEighthOfATurn) {
   const auto half = static_cast<float>(std::sqrt(0.5));
   Floats cos = {0, half};
   Floats sin = {1, half};
-  ForEachRow<RopeOp>([&](const Kernel<RopeOp>& row) {
+  ForEachKernel<RopeOp>([&](const Kernel<RopeOp>& kernel) {
     Floats interleaved = {1, 2, 3, 4};  // pairs (1, 2), (3, 4)
-    RunRow(row, {View(interleaved, {1, 1, 4}), View(cos, {1, 2}), View(sin, {1, 2}), true});
+    RunKernel(kernel, {View(interleaved, {1, 1, 4}), View(cos, {1, 2}), View(sin, {1, 2}), true});
     EXPECT_EQ(interleaved[0], -2.0f);
     EXPECT_EQ(interleaved[1], 1.0f);
     EXPECT_FLOAT_EQ(interleaved[2], -half);
     EXPECT_FLOAT_EQ(interleaved[3], 7 * half);
     Floats halves = {1, 3, 2, 4};  // the same pairs, half a row apart
-    RunRow(row, {View(halves, {1, 1, 4}), View(cos, {1, 2}), View(sin, {1, 2}), false});
+    RunKernel(kernel, {View(halves, {1, 1, 4}), View(cos, {1, 2}), View(sin, {1, 2}), false});
     EXPECT_EQ(halves[0], -2.0f);
     EXPECT_EQ(halves[2], 1.0f);
     EXPECT_FLOAT_EQ(halves[1], -half);
@@ -262,9 +264,9 @@ TEST(Hand, RopeByAQuarterAndAnEighthOfATurn) {
 TEST(Hand, RopeAnglesAreTheFp32Product) {
   Floats frequency = {1.0f, 0.75f};
   const std::vector<int32_t> positions = {0, 160000, 16777217};  // the last becomes 2^24 in f32
-  ForEachRow<RopeAnglesOp>([&](const Kernel<RopeAnglesOp>& row) {
+  ForEachKernel<RopeAnglesOp>([&](const Kernel<RopeAnglesOp>& kernel) {
     Floats cos(6), sin(6);
-    RunRow(row, {positions, View(frequency, {2}), 0.5, View(cos, {3, 2}), View(sin, {3, 2})});
+    RunKernel(kernel, {positions, View(frequency, {2}), 0.5, View(cos, {3, 2}), View(sin, {3, 2})});
     EXPECT_EQ(cos[0], 0.5f);
     EXPECT_EQ(sin[1], 0.0f);
     EXPECT_EQ(sin[3], static_cast<float>(std::sin(120000.0) * 0.5));
@@ -282,13 +284,13 @@ TEST(Hand, QueryTemperatureRisesAtWholePeriods) {
                                        1.1098612288668109,
                                        1.4852030263919618,
                                        1.4859812404361672};
-  ForEachRow<QueryTemperatureOp>([&](const Kernel<QueryTemperatureOp>& row) {
+  ForEachKernel<QueryTemperatureOp>([&](const Kernel<QueryTemperatureOp>& kernel) {
     Floats x(7 * 3);
     for (size_t i = 0; i < x.size(); ++i) x[i] = 0.1f * static_cast<float>(i);
     const Floats before = x;
     TensorView rows = View(x, {7, 3});
     rows.shape[1] = 2;
-    RunRow(row, {positions, 0.1, 8192, rows});
+    RunKernel(kernel, {positions, 0.1, 8192, rows});
     for (size_t i = 0; i < x.size(); ++i)
       EXPECT_EQ(x[i], i % 3 == 2 ? before[i] : before[i] * static_cast<float>(factors[i / 3]))
           << "row " << i / 3;
@@ -296,7 +298,7 @@ TEST(Hand, QueryTemperatureRisesAtWholePeriods) {
 }
 
 TEST(Hand, RowsAreFiniteOrNot) {
-  ForEachRow<FiniteRowsOp>([&](const Kernel<FiniteRowsOp>& row) {
+  ForEachKernel<FiniteRowsOp>([&](const Kernel<FiniteRowsOp>& kernel) {
     Floats x(5 * 4, 1.0f);
     TensorView rows = View(x, {5, 4});
     rows.shape[1] = 3;
@@ -306,76 +308,76 @@ TEST(Hand, RowsAreFiniteOrNot) {
     x[12 + 1] = NAN;
     x[16] = -3.4e38f;
     std::vector<int32_t> finite(5, 7);
-    RunRow(row, {rows, finite});
+    RunKernel(kernel, {rows, finite});
     EXPECT_EQ(finite, (std::vector<int32_t>{1, 0, 0, 0, 1}));
-    RunRow(row, {rows.Slice(0, 0, 0), {}});
+    RunKernel(kernel, {rows.Slice(0, 0, 0), {}});
   });
 }
 
 TEST(Hand, DraftsArePackedIntoTheirSlots) {
-  ForEachRow<PackDraftsOp>([&](const Kernel<PackDraftsOp>& row) {
+  ForEachKernel<PackDraftsOp>([&](const Kernel<PackDraftsOp>& kernel) {
     Floats x = {1, 2, 3, 4, 5, 6}, y(4 * 2, 9.0f);
     const std::vector<int32_t> slots = {3, -1, 0};
-    RunRow(row, {View(x, {3, 2}), slots, View(y, {4, 2})});
+    RunKernel(kernel, {View(x, {3, 2}), slots, View(y, {4, 2})});
     EXPECT_EQ(y, (Floats{5, 6, 9, 9, 9, 9, 1, 2}));
   });
 }
 
 TEST(Hand, APageIsCopiedInEveryLayer) {
-  ForEachRow<CopyPageOp>([&](const Kernel<CopyPageOp>& row) {
+  ForEachKernel<CopyPageOp>([&](const Kernel<CopyPageOp>& kernel) {
     // Two layers of three pages with one row of two numbers.
     Floats first = {0, 1, 2, 3, 4, 5}, second = {10, 11, 12, 13, 14, 15}, packed(4);
     const std::vector<TensorView> layers = {View(first, {3, 1, 2}), View(second, {3, 1, 2})};
     const std::span<std::byte> bytes = std::as_writable_bytes(std::span(packed));
-    RunRow(row, {.layers = layers, .from = 2, .to = 0});
+    RunKernel(kernel, {.layers = layers, .from = 2, .to = 0});
     EXPECT_EQ(first, (Floats{4, 5, 2, 3, 4, 5}));
     EXPECT_EQ(second, (Floats{14, 15, 12, 13, 14, 15}));
-    RunRow(row, {.layers = layers, .from = 1, .packed = bytes});
+    RunKernel(kernel, {.layers = layers, .from = 1, .packed = bytes});
     EXPECT_EQ(packed, (Floats{2, 3, 12, 13}));
-    RunRow(row, {.layers = layers, .to = 2, .packed = bytes});
+    RunKernel(kernel, {.layers = layers, .to = 2, .packed = bytes});
     EXPECT_EQ(first, (Floats{4, 5, 2, 3, 2, 3}));
     EXPECT_EQ(second, (Floats{14, 15, 12, 13, 12, 13}));
   });
 }
 
 TEST(Hand, CastCopiesAndRepeats) {
-  ForEachRow<CastOp>([&](const Kernel<CastOp>& row) {
+  ForEachKernel<CastOp>([&](const Kernel<CastOp>& kernel) {
     Floats x = {1, 2, 3, 4};
     Floats y(8, 9.0f);
     TensorView repeated = View(x, {2, 1, 2});
     repeated.shape[1] = 2;
     repeated.stride[1] = 0;
-    RunRow(row, {repeated, View(y, {2, 2, 2})});
+    RunKernel(kernel, {repeated, View(y, {2, 2, 2})});
     EXPECT_EQ(y, (Floats{1, 2, 1, 2, 3, 4, 3, 4}));
   });
 }
 
 TEST(Hand, AddAndGather) {
-  ForEachRow<AddOp>([&](const Kernel<AddOp>& row) {
+  ForEachKernel<AddOp>([&](const Kernel<AddOp>& kernel) {
     Floats x = {1, 2};
     Floats y = {10, 20};
-    RunRow(row, {View(x, {1, 2}), View(y, {1, 2})});
+    RunKernel(kernel, {View(x, {1, 2}), View(y, {1, 2})});
     EXPECT_EQ(y, (Floats{11, 22}));
   });
-  ForEachRow<GatherOp>([&](const Kernel<GatherOp>& row) {
+  ForEachKernel<GatherOp>([&](const Kernel<GatherOp>& kernel) {
     std::vector<uint16_t> table = {0x3f80, 0x4000, 0xbf80, 0x0000};  // {1, 2}, {−1, 0}
     const std::vector<int32_t> ids = {1, 0, 1};
     Floats y(6);
-    RunRow(row, {TensorView(table.data(), DType::kBF16, {2, 2}), ids, View(y, {3, 2})});
+    RunKernel(kernel, {TensorView(table.data(), DType::kBF16, {2, 2}), ids, View(y, {3, 2})});
     EXPECT_EQ(y, (Floats{-1, 0, 1, 2, -1, 0}));
-    RunRow(row, {TensorView(table.data(), DType::kBF16, {2, 2}), ids, View(y, {3, 2}), 1.5f});
+    RunKernel(kernel, {TensorView(table.data(), DType::kBF16, {2, 2}), ids, View(y, {3, 2}), 1.5f});
     EXPECT_EQ(y, (Floats{-1.5f, 0, 1.5f, 3, -1.5f, 0}));
     Floats same = {1, 2}, scaled(2);
-    RunRow(row, {View(same, {1, 2}), std::vector<int32_t>{0}, View(scaled, {1, 2}), -0.5f});
+    RunKernel(kernel, {View(same, {1, 2}), std::vector<int32_t>{0}, View(scaled, {1, 2}), -0.5f});
     EXPECT_EQ(scaled, (Floats{-0.5f, -1}));
     std::vector<uint16_t> copied(6);
-    RunRow(row, {TensorView(table.data(), DType::kBF16, {2, 2}), ids,
-                 TensorView(copied.data(), DType::kBF16, {3, 2})});
+    RunKernel(kernel, {TensorView(table.data(), DType::kBF16, {2, 2}), ids,
+                       TensorView(copied.data(), DType::kBF16, {3, 2})});
     EXPECT_EQ(copied, (std::vector<uint16_t>{0xbf80, 0, 0x3f80, 0x4000, 0xbf80, 0}));
     std::vector<int8_t> codes = {-128, 127, 3, 4}, taken(2);
     const std::vector<int32_t> second = {1};
-    RunRow(row, {TensorView(codes.data(), DType::kI8, {2, 2}), second,
-                 TensorView(taken.data(), DType::kI8, {1, 2})});
+    RunKernel(kernel, {TensorView(codes.data(), DType::kI8, {2, 2}), second,
+                       TensorView(taken.data(), DType::kI8, {1, 2})});
     EXPECT_EQ(taken, (std::vector<int8_t>{3, 4}));
   });
 }
@@ -391,12 +393,12 @@ TEST(Hand, CastRoundsToNearestEven) {
               0x1p-133f};                         // the smallest subnormal of bf16
   const std::vector<uint16_t> want = {0x3f80, 0x3f80, 0x3f81, 0x3f82,
                                       0x8000, 0x7f80, 0x7f80, 0x0001};
-  ForEachRow<CastOp>([&](const Kernel<CastOp>& row) {
+  ForEachKernel<CastOp>([&](const Kernel<CastOp>& kernel) {
     std::vector<uint16_t> y(8);
-    RunRow(row, {View(x, {8}), TensorView(y.data(), DType::kBF16, {8})});
+    RunKernel(kernel, {View(x, {8}), TensorView(y.data(), DType::kBF16, {8})});
     EXPECT_EQ(y, want);
     Floats nan = {std::bit_cast<float>(0x7f800001u)};  // its upper half alone would be infinity
-    RunRow(row, {View(nan, {1}), TensorView(y.data(), DType::kBF16, {1})});
+    RunKernel(kernel, {View(nan, {1}), TensorView(y.data(), DType::kBF16, {1})});
     EXPECT_TRUE(std::isnan(BF16ToFloat(y[0])));
   });
 }
@@ -412,12 +414,12 @@ TEST(Hand, CastToF16RoundsToNearestEvenAndOverflowsToInfinity) {
               0x1.8p-25f};
   const std::vector<uint16_t> want = {0x3c00, 0x3c01, 0x3c02, 0x7bff,
                                       0xfc00, 0x0001, 0x0000, 0x0001};
-  ForEachRow<CastOp>([&](const Kernel<CastOp>& row) {
+  ForEachKernel<CastOp>([&](const Kernel<CastOp>& kernel) {
     std::vector<uint16_t> y(8);
-    RunRow(row, {View(x, {8}), TensorView(y.data(), DType::kF16, {8})});
+    RunKernel(kernel, {View(x, {8}), TensorView(y.data(), DType::kF16, {8})});
     EXPECT_EQ(y, want);
     Floats nan = {std::bit_cast<float>(0x7f800001u)};
-    RunRow(row, {View(nan, {1}), TensorView(y.data(), DType::kF16, {1})});
+    RunKernel(kernel, {View(nan, {1}), TensorView(y.data(), DType::kF16, {1})});
     EXPECT_TRUE(std::isnan(F16ToFloat(y[0])));
   });
 }

@@ -4,7 +4,7 @@
 #include "src/kernels/params/moe.h"
 #include "tests/conformance/support/block_case.h"
 #include "tests/conformance/support/compare.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 
 namespace latte::moves_test {
 namespace {
@@ -54,12 +54,12 @@ void ExpectBytesOfReference(const typename Op::Params& p, std::vector<Guarded*> 
   for (const Guarded* t : written) before.push_back(t->Bytes());
   RunRef<Op>(p);
   for (const Guarded* t : written) want.push_back(t->Bytes());
-  ForEachFastRow<Op>(Op::ShapeOf(p), [&](const Kernel<Op>& row) {
-    for (const int threads : ThreadCounts(row)) {
+  ForEachFastKernel<Op>(Op::ShapeOf(p), [&](const Kernel<Op>& kernel) {
+    for (const int threads : ThreadCounts(kernel)) {
       for (size_t i = 0; i < written.size(); ++i)
         std::copy(before[i].begin(), before[i].end(), written[i]->view().data);
-      RunRow(row, p, threads);
-      const bool near = row.isa.family == IsaFamily::kCuda && gpu_roundings > 0;
+      RunKernel(kernel, p, threads);
+      const bool near = kernel.isa.family == IsaFamily::kCuda && gpu_roundings > 0;
       for (size_t i = 0; i < written.size(); ++i)
         if (near)
           ASSERT_TRUE(AreNear(want[i], written[i]->Bytes(), gpu_roundings));

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/conformance/support/tolerance.h"
 
 namespace latte::pointwise_test {
@@ -22,26 +22,26 @@ TEST(RmsNormConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
         const RmsNormOp::Params p{x, w, y, 1e-6f};
         Tensor want(DType::kF32, {m, d});
         RunRef<RmsNormOp>({x, w, want, p.eps});
-        ForEachFastRow<RmsNormOp>(RmsNormOp::ShapeOf(p), [&](const Kernel<RmsNormOp>& row) {
-          RunRow(row, p);
+        ForEachFastKernel<RmsNormOp>(RmsNormOp::ShapeOf(p), [&](const Kernel<RmsNormOp>& kernel) {
+          RunKernel(kernel, p);
           ASSERT_TRUE(Close(y, want, [&](int64_t i, int64_t j, int64_t) {
             return RmsNormBound(d) * std::abs(static_cast<double>(GetValue(want, i, j))) + kTiny;
           }));
           const std::vector<std::byte> bytes = y.Bytes();
-          for (const int threads : ThreadCounts(row)) {
+          for (const int threads : ThreadCounts(kernel)) {
             y.Poison();
-            RunRow(row, p, threads);
+            RunKernel(kernel, p, threads);
             ASSERT_EQ(bytes, y.Bytes());
           }
           y.Poison();
           for (int64_t i = 0; i < m; ++i)
-            RunRow(row, RmsNormOp::Params{x.view().Slice(0, i, i + 1), w,
-                                          y.view().Slice(0, i, i + 1), p.eps});
+            RunKernel(kernel, RmsNormOp::Params{x.view().Slice(0, i, i + 1), w,
+                                                y.view().Slice(0, i, i + 1), p.eps});
           ASSERT_EQ(bytes, y.Bytes());
           // In place.
           for (int64_t i = 0; i < m; ++i)
             std::copy_n(x.view().Row<float>(i), d, y.view().Row<float>(i));
-          RunRow(row, RmsNormOp::Params{y, w, y, p.eps});
+          RunKernel(kernel, RmsNormOp::Params{y, w, y, p.eps});
           ASSERT_EQ(bytes, y.Bytes());
         });
         if (HasFatalFailure()) return;
@@ -69,8 +69,8 @@ TEST(GateConformance, ReferenceWithinRoundingOverTheRangeOfExp) {
     p.y = want;
     RunRefPart(p);
     p.y = y;
-    ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
-      RunPart(row, p);
+    ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& kernel) {
+      RunPart(kernel, p);
       // e^−gate overflows f32, which turns a result below 2^−121 into zero.
       ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t i, int64_t j) {
         return SiluBound() * std::abs(static_cast<double>(GetValue(want, b, i, j))) + 0x1p-119;

@@ -9,7 +9,7 @@
 
 #include "src/base/random.h"
 #include "tests/conformance/support/guarded.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 
 namespace latte::sampling_test {
 namespace {
@@ -59,11 +59,12 @@ struct SamplingCase {
 // Runs kernel `index` of every op; the lists have the same instruction sets.
 Outputs RunKernels(size_t index, const SamplingCase& c) {
   Outputs out(c.logits.size());
-  RunRow(Kernels<LogitMaxOp>()[index], {c.logits, out.block_max, &out.has_nan});
-  RunRow(Kernels<TokenWeightSumOp>()[index], {c.logits, c.block_max, c.scale, &out.sum});
-  RunRow(Kernels<TokenWeightsOp>()[index], {c.logits, c.scale, out.weights});
-  RunRow(Kernels<TokenHistogramOp>()[index], {c.logits, c.block_max, c.scale, c.grid, out.buckets});
-  RunRow(Kernels<FindBucketOp>()[index], {c.logits, c.grid, c.bucket, out.found});
+  RunKernel(Kernels<LogitMaxOp>()[index], {c.logits, out.block_max, &out.has_nan});
+  RunKernel(Kernels<TokenWeightSumOp>()[index], {c.logits, c.block_max, c.scale, &out.sum});
+  RunKernel(Kernels<TokenWeightsOp>()[index], {c.logits, c.scale, out.weights});
+  RunKernel(Kernels<TokenHistogramOp>()[index],
+            {c.logits, c.block_max, c.scale, c.grid, out.buckets});
+  RunKernel(Kernels<FindBucketOp>()[index], {c.logits, c.grid, c.bucket, out.found});
   return out;
 }
 
@@ -108,9 +109,9 @@ TEST(SamplingConformance, SumsOfLongRowsOfTheLargestWeightsFit) {
   constexpr size_t kMany = 64000;
   const std::vector<float> z(kMany, 2.0f);
   const std::vector<float> block_max(LogitBlocks(kMany), 2.0f);
-  ForEachRow<TokenWeightSumOp>([&](const Kernel<TokenWeightSumOp>& row) {
+  ForEachKernel<TokenWeightSumOp>([&](const Kernel<TokenWeightSumOp>& kernel) {
     uint64_t sum = 0;
-    RunRow(row, {z, block_max, WeightScale::Of(2.0f, 1, 0), &sum});
+    RunKernel(kernel, {z, block_max, WeightScale::Of(2.0f, 1, 0), &sum});
     EXPECT_EQ(sum, kMany * kWeightOne);
   });
 }
@@ -120,9 +121,9 @@ TEST(SamplingConformance, ANanIsSeenWhereverItIs) {
     std::vector<float> z(2 * kLogitBlock + 3);
     z[at] = std::nanf("");
     std::vector<float> block_max(LogitBlocks(z.size()));
-    ForEachRow<LogitMaxOp>([&](const Kernel<LogitMaxOp>& row) {
+    ForEachKernel<LogitMaxOp>([&](const Kernel<LogitMaxOp>& kernel) {
       bool has_nan = false;
-      RunRow(row, {z, block_max, &has_nan});
+      RunKernel(kernel, {z, block_max, &has_nan});
       EXPECT_TRUE(has_nan) << at;
     });
   }

@@ -8,7 +8,7 @@
 #include "src/kernels/params/gemm.h"
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/guarded.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 
 namespace latte {
 
@@ -35,21 +35,21 @@ inline GemmProblem OutputsOf(GemmProblem p, int64_t begin, int64_t end) {
 
 // Runs the problem with several thread counts and as every micro-architecture, then rows and outputs alone.
 // The bits must be the bits of `want` each time, and nothing may be written between rows of y.
-inline void ExpectSameBitsHoweverCut(const Kernel<GemmOp>& row, const GemmProblem& p, Guarded& y,
+inline void ExpectSameBitsHoweverCut(const Kernel<GemmOp>& kernel, const GemmProblem& p, Guarded& y,
                                      const TensorView& want) {
-  for (const int threads : ThreadCounts(row)) {
+  for (const int threads : ThreadCounts(kernel)) {
     y.Poison();
-    RunPart(row, p, threads);
+    RunPart(kernel, p, threads);
     ASSERT_TRUE(SameBits(y, want)) << threads << " threads";
     ASSERT_TRUE(y.PaddingIsPoison());
   }
-  for (const Uarch uarch : UarchsOf(row)) {
+  for (const Uarch uarch : UarchsOf(kernel)) {
     y.Poison();
-    RunPartAs(uarch, row, p, 2);
+    RunPartAs(uarch, kernel, p, 2);
     ASSERT_TRUE(SameBits(y, want)) << Name(uarch);
     for (const auto& [begin, end] : {std::pair{int64_t{0}, int64_t{1}}, {0, want.shape[1]}}) {
       y.Poison();
-      RunPartPeerAs(uarch, row, RowsOf(p, begin, end), 2);
+      RunPartPeerAs(uarch, kernel, RowsOf(p, begin, end), 2);
       ASSERT_TRUE(SameBits(p.y.Slice(1, begin, end), want.Slice(1, begin, end)))
           << "peer on " << Name(uarch) << " of " << end << " rows";
     }
@@ -58,14 +58,14 @@ inline void ExpectSameBitsHoweverCut(const Kernel<GemmOp>& row, const GemmProble
   const int64_t n = want.shape[2];
   for (const auto& [begin, end] : {std::pair{int64_t{0}, int64_t{1}}, {m / 2, m}, {m - 1, m}}) {
     y.Poison();
-    RunPart(row, RowsOf(p, begin, end));
+    RunPart(kernel, RowsOf(p, begin, end));
     ASSERT_TRUE(SameBits(p.y.Slice(1, begin, end), want.Slice(1, begin, end))) << "row " << begin;
   }
   for (const auto& [begin, end] : {std::pair{int64_t{0}, int64_t{1}}, {n / 2, n}, {n - 1, n}}) {
     const GemmProblem part = OutputsOf(p, begin, end);
-    if (!row.supports(GemmOp::ShapeOf(part))) continue;
+    if (!kernel.supports(GemmOp::ShapeOf(part))) continue;
     y.Poison();
-    RunPart(row, part);
+    RunPart(kernel, part);
     ASSERT_TRUE(SameBits(p.y.Slice(2, begin, end), want.Slice(2, begin, end)))
         << "outputs from " << begin;
   }

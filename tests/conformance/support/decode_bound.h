@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "tests/conformance/support/attention_case.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/conformance/support/tolerance.h"
 
 namespace latte {
@@ -31,10 +31,10 @@ inline constexpr float kMaxTwoBytes = 127 * 256 + 127;
 // with 8-bit products round rope parts to two bytes or to s16.
 enum class Rounding { kNone, kBF16, kTwoBytes, kWords };
 inline bool IsBytes(Rounding r) { return r == Rounding::kTwoBytes || r == Rounding::kWords; }
-inline Rounding RoundingOf(const DecodeKernel& row, CacheFormat cache) {
-  if (cache == CacheFormat::kI8 && row.isa.Includes(x86::kAvx512Vnni))
-    return row.isa == x86::kAmx ? Rounding::kTwoBytes : Rounding::kWords;
-  return row.isa.Includes(x86::kAvx512Bf16) ? Rounding::kBF16 : Rounding::kNone;
+inline Rounding RoundingOf(const DecodeKernel& kernel, CacheFormat cache) {
+  if (cache == CacheFormat::kI8 && kernel.isa.Includes(x86::kAvx512Vnni))
+    return kernel.isa == x86::kAmx ? Rounding::kTwoBytes : Rounding::kWords;
+  return kernel.isa.Includes(x86::kAvx512Bf16) ? Rounding::kBF16 : Rounding::kNone;
 }
 
 // The largest integers of the latent part and of the rope part of a query in kernels with 8-bit
@@ -97,9 +97,9 @@ inline double ScoreOffset(Rounding rounding, const DecodeCase& c, const DecodeSh
 }
 
 // The bound for head h of token t.
-inline AttentionBound BoundOf(const DecodeKernel& row, const DecodeCase& c, const DecodeShape& s,
+inline AttentionBound BoundOf(const DecodeKernel& kernel, const DecodeCase& c, const DecodeShape& s,
                               int64_t t, int64_t h, double lse) {
-  const Rounding rounding = RoundingOf(row, s.cache.kind);
+  const Rounding rounding = RoundingOf(kernel, s.cache.kind);
   const bool bf16 = rounding == Rounding::kBF16;
   const double unit = bf16 ? kBF16Unit : 0;
   const double key_unit = bf16 && s.cache.kind != CacheFormat::kPlain ? kBF16Unit : 0;

@@ -48,16 +48,16 @@ class DecodeWanted {
     if (pairs <= most) {
       RunRef<MlaDecodeOp>(p);
     } else {
-      RunRow(FirstFastRow(MlaDecodeOp::ShapeOf(p)), p, 2);
+      RunKernel(FirstFastRow(MlaDecodeOp::ShapeOf(p)), p, 2);
       PutSamples(p, most);
     }
   }
 
  private:
   static const DecodeKernel& FirstFastRow(const MlaDecodeOp::Shape& shape) {
-    const auto rows = Kernels<MlaDecodeOp>();
-    const DecodeKernel& fast = rows[1];
-    return TestMachine().Has(fast.isa) && fast.supports(shape) ? fast : rows[0];
+    const auto kernels = Kernels<MlaDecodeOp>();
+    const DecodeKernel& fast = kernels[1];
+    return TestMachine().Has(fast.isa) && fast.supports(shape) ? fast : kernels[0];
   }
 
   // The last token with the first head, the first token with the last head, then random ones.
@@ -102,16 +102,16 @@ class DecodeWanted {
 // of lower bytes or bits of keys from every score, and kernels with bf16 products round keys of
 // quantised caches to bf16. This changes a score by a part of Σ|q||k|, but the limit is relative to
 // lse, which is small if there are few keys. BoundOf covers these scores.
-inline bool ChangesScores(const DecodeKernel& row, CacheFormat cache) {
-  const Rounding rounding = RoundingOf(row, cache);
+inline bool ChangesScores(const DecodeKernel& kernel, CacheFormat cache) {
+  const Rounding rounding = RoundingOf(kernel, cache);
   return IsBytes(rounding) || (rounding == Rounding::kBF16 && cache != CacheFormat::kPlain);
 }
 
 // Runs a kernel on a case: every output must be within FlashMLA's tolerances.
-inline void ExpectWithinGrid(const DecodeKernel& row, DecodeCase& c, const DecodeShape& s,
+inline void ExpectWithinGrid(const DecodeKernel& kernel, DecodeCase& c, const DecodeShape& s,
                              const DecodeWanted& want) {
   c.PoisonOutputs();
-  RunRow(row, c.Params(), 2);
+  RunKernel(kernel, c.Params(), 2);
   CosineDifference cosine;
   const auto width = static_cast<size_t>(s.c);
   for (int64_t t = 0; t < c.o.view().shape[0]; ++t)
@@ -124,8 +124,8 @@ inline void ExpectWithinGrid(const DecodeKernel& row, DecodeCase& c, const Decod
       const float lse = c.lse.view().Ptr<float>()[at];
       const auto wanted_lse = static_cast<double>(want.lse.Ptr<float>()[at]);
       double limit = kDecodeGrid.lse.Of(wanted_lse);
-      if (ChangesScores(row, s.cache.kind))
-        limit = std::max(limit, BoundOf(row, c, s, t, h, wanted_lse).lse);
+      if (ChangesScores(kernel, s.cache.kind))
+        limit = std::max(limit, BoundOf(kernel, c, s, t, h, wanted_lse).lse);
       ASSERT_TRUE(IsWithin(lse, want.lse.Ptr<float>()[at], limit))
           << "token " << t << ", head " << h << ": lse " << lse << " instead of " << wanted_lse;
     }
@@ -137,12 +137,12 @@ inline void ExpectEveryRowWithinGrid(DecodeCase& c, const DecodeShape& s,
                                      int64_t most = kReferencePairs) {
   const DecodeWanted exact(c, s, Rounding::kNone, most);
   std::map<Rounding, DecodeWanted> bytes;  // computed as kernels need them
-  ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const DecodeKernel& row) {
+  ForEachFastKernel<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const DecodeKernel& kernel) {
     // The queries of a case are already bf16.
-    const Rounding rounding = RoundingOf(row, s.cache.kind);
+    const Rounding rounding = RoundingOf(kernel, s.cache.kind);
     const DecodeWanted& wanted =
         IsBytes(rounding) ? bytes.try_emplace(rounding, c, s, rounding, most).first->second : exact;
-    ExpectWithinGrid(row, c, s, wanted);
+    ExpectWithinGrid(kernel, c, s, wanted);
   });
 }
 

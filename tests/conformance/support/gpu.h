@@ -66,7 +66,7 @@ inline MhaOp::Params Touched(MhaOp::Params p) {
 
 // Runs a kernel of the GPU.
 template <class Op>
-void RunOnGpu(const Kernel<Op>& row, typename Op::Params p, ThreadPool& threads) {
+void RunOnGpu(const Kernel<Op>& kernel, typename Op::Params p, ThreadPool& threads) {
   testing_support::OperandLists lists;
   GpuOperands operands;
   std::optional<PlacedSequences> step;
@@ -85,7 +85,7 @@ void RunOnGpu(const Kernel<Op>& row, typename Op::Params p, ThreadPool& threads)
           T(reinterpret_cast<typename T::pointer>(operands.On(operand.data())), operand.size());
   };
   testing_support::VisitOperands(p, lists, place);
-  row.run(p, Exec{.threads = &threads, .machine = TestGpu()});
+  kernel.run(p, Exec{.threads = &threads, .machine = TestGpu()});
   operands.CopyOut();
 }
 

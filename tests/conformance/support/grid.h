@@ -13,7 +13,7 @@
 
 #include "tests/conformance/support/gpu.h"
 #include "tests/conformance/support/guarded.h"
-#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/run_kernels.h"
 #include "tests/support/sanitizers.h"
 
 namespace latte {
@@ -124,12 +124,12 @@ inline size_t GridShare() {
 // Two and three threads must give the bits of one thread.
 template <class Row, class Case>
 void ExpectSameBitsEachRun(const Row& row, Case& c, int runs) {
-  RunRow(row, c.Params(), 1);
+  RunKernel(row, c.Params(), 1);
   const std::vector<std::byte> o = c.o.Bytes();
   const std::vector<std::byte> lse = c.lse.Bytes();
   for (int run = 0; run < runs; ++run) {
     c.PoisonOutputs();
-    RunRow(row, c.Params(), 2 + run % 2);
+    RunKernel(row, c.Params(), 2 + run % 2);
     ASSERT_EQ(c.o.Bytes(), o) << "run " << run;
     ASSERT_EQ(c.lse.Bytes(), lse) << "run " << run;
   }

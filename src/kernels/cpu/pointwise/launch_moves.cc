@@ -52,8 +52,8 @@ void StoreToken(const Target& target, const NormRopeAppendOp::Params& p,
 }
 
 // LseMergeOp for one row.
-void MergeRow(const Target& target, float* o, float& lse, const float* o_b, float lse_b,
-              int64_t width) {
+void MergeKernel(const Target& target, float* o, float& lse, const float* o_b, float lse_b,
+                 int64_t width) {
   const auto a = static_cast<double>(lse);
   const auto b = static_cast<double>(lse_b);
   if (!std::isfinite(b)) {
@@ -179,8 +179,8 @@ void LseMerge(const Target& target, const LseMergeOp::Params& p, const Exec& exe
   const LseMergeOp::Shape s = LseMergeOp::ShapeOf(p);
   ForEachRows(s.m, s.v, exec, [&](int64_t begin, int64_t end) {
     for (int64_t m = begin; m < end; ++m)
-      MergeRow(target, p.o.Row<float>(m), p.lse.Ptr<float>()[m], p.o_b.Row<float>(m),
-               p.lse_b.Ptr<float>()[m], s.v);
+      MergeKernel(target, p.o.Row<float>(m), p.lse.Ptr<float>()[m], p.o_b.Row<float>(m),
+                  p.lse_b.Ptr<float>()[m], s.v);
   });
 }
 

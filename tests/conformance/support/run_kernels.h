@@ -20,7 +20,7 @@
 namespace latte {
 
 // The number of runs of each kernel in this process.
-inline std::map<std::string, int>& RowRuns() {
+inline std::map<std::string, int>& KernelRuns() {
   static std::map<std::string, int> runs;
   return runs;
 }
@@ -37,9 +37,9 @@ inline ThreadPool& TestPool(int threads) {
 
 // This machine, with a kernel forced.
 template <class Op>
-Machine MachineFor(const Kernel<Op>& row) {
+Machine MachineFor(const Kernel<Op>& kernel) {
   Machine machine = TestMachine();
-  machine.forced_kernels = {std::string(row.name)};
+  machine.forced_kernels = {std::string(kernel.name)};
   return machine;
 }
 
@@ -50,11 +50,11 @@ constexpr bool kRunsOnGpu = requires(typename Op::Params p, testing_support::Ope
 };
 
 template <class Op>
-void RunKernel(const Kernel<Op>& row, const typename Op::Params& params, ThreadPool& threads,
+void RunKernel(const Kernel<Op>& kernel, const typename Op::Params& params, ThreadPool& threads,
                const Machine& machine) {
   if constexpr (kRunsOnGpu<Op>)
-    if (row.isa.family == IsaFamily::kCuda) return RunOnGpu(row, params, threads);
-  row.run(params, Exec{&threads, &machine});
+    if (kernel.isa.family == IsaFamily::kCuda) return RunOnGpu(kernel, params, threads);
+  kernel.run(params, Exec{&threads, &machine});
 }
 
 // Whether kernels of `isa` run in this process: of a GPU and the reference, where there is a GPU; else
@@ -65,96 +65,96 @@ inline bool TestsRun(Isa isa) {
 }
 
 template <class Op>
-void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int threads = 1) {
-  EXPECT_TRUE(row.supports(Op::ShapeOf(params)));
-  ++RowRuns()[std::string(row.name)];
-  const Machine machine = MachineFor(row);
-  RunKernel(row, params, TestPool(threads), machine);
-  RecordOutputs<Op>(row.name, "detected", params);
+void RunKernel(const Kernel<Op>& kernel, const typename Op::Params& params, int threads = 1) {
+  EXPECT_TRUE(kernel.supports(Op::ShapeOf(params)));
+  ++KernelRuns()[std::string(kernel.name)];
+  const Machine machine = MachineFor(kernel);
+  RunKernel(kernel, params, TestPool(threads), machine);
+  RecordOutputs<Op>(kernel.name, "detected", params);
 }
 
 // Runs as on a processor of another micro-architecture with the same instructions.
 template <class Op>
-void RunRowAs(Uarch uarch, const Kernel<Op>& row, const typename Op::Params& params,
-              int threads = 1) {
-  Machine machine = MachineFor(row);
+void RunKernelAs(Uarch uarch, const Kernel<Op>& kernel, const typename Op::Params& params,
+                 int threads = 1) {
+  Machine machine = MachineFor(kernel);
   machine.uarch = uarch;
-  RunKernel(row, params, TestPool(threads), machine);
-  RecordOutputs<Op>(row.name, Name(uarch), params);
+  RunKernel(kernel, params, TestPool(threads), machine);
+  RecordOutputs<Op>(kernel.name, Name(uarch), params);
 }
 
 // Runs what is selected on a processor of another micro-architecture, among the kernels with the order
-// of `row`: by the size of the call, it may be another kernel.
+// of `kernel`: by the size of the call, it may be another kernel.
 template <class Op>
-void RunPeerAs(Uarch uarch, const Kernel<Op>& row, const typename Op::Params& params,
+void RunPeerAs(Uarch uarch, const Kernel<Op>& kernel, const typename Op::Params& params,
                int threads = 1) {
   Machine machine = TestMachine();
   machine.uarch = uarch;
-  const Kernel<Op>& peer = SelectPeer<Op>(row, Op::ShapeOf(params), machine);
-  ++RowRuns()[std::string(peer.name)];
+  const Kernel<Op>& peer = SelectPeer<Op>(kernel, Op::ShapeOf(params), machine);
+  ++KernelRuns()[std::string(peer.name)];
   RunKernel(peer, params, TestPool(threads), machine);
 }
 
-inline void RunPart(const Kernel<GemmOp>& row, const GemmProblem& part, int threads = 1) {
-  RunRow<GemmOp>(row, {{&part, 1}}, threads);
+inline void RunPart(const Kernel<GemmOp>& kernel, const GemmProblem& part, int threads = 1) {
+  RunKernel<GemmOp>(kernel, {{&part, 1}}, threads);
 }
-inline void RunPartAs(Uarch uarch, const Kernel<GemmOp>& row, const GemmProblem& part,
+inline void RunPartAs(Uarch uarch, const Kernel<GemmOp>& kernel, const GemmProblem& part,
                       int threads = 1) {
-  RunRowAs<GemmOp>(uarch, row, {{&part, 1}}, threads);
+  RunKernelAs<GemmOp>(uarch, kernel, {{&part, 1}}, threads);
 }
 // Whether a kernel supports every problem alone.
-inline bool SupportsAll(const Kernel<GemmOp>& row, std::span<const GemmProblem> parts) {
+inline bool SupportsAll(const Kernel<GemmOp>& kernel, std::span<const GemmProblem> parts) {
   return std::ranges::all_of(
-      parts, [&](const GemmProblem& p) { return row.supports(GemmOp::ShapeOf(p)); });
+      parts, [&](const GemmProblem& p) { return kernel.supports(GemmOp::ShapeOf(p)); });
 }
-inline void RunPartPeerAs(Uarch uarch, const Kernel<GemmOp>& row, const GemmProblem& part,
+inline void RunPartPeerAs(Uarch uarch, const Kernel<GemmOp>& kernel, const GemmProblem& part,
                           int threads = 1) {
-  RunPeerAs<GemmOp>(uarch, row, {{&part, 1}}, threads);
+  RunPeerAs<GemmOp>(uarch, kernel, {{&part, 1}}, threads);
 }
 inline void RunRefPart(const GemmProblem& part) { RunPart(Kernels<GemmOp>().front(), part, 2); }
 
 // The numbers of threads that a kernel is run with, and the micro-architectures that it is run as. Neither means
 // anything to a GPU.
 template <class Op>
-std::span<const int> ThreadCounts(const Kernel<Op>& row) {
+std::span<const int> ThreadCounts(const Kernel<Op>& kernel) {
   static constexpr int kCounts[] = {1, 2, 3};
-  return std::span(kCounts).first(row.isa.family == IsaFamily::kCuda ? 1 : 3);
+  return std::span(kCounts).first(kernel.isa.family == IsaFamily::kCuda ? 1 : 3);
 }
 template <class Op>
-std::span<const Uarch> UarchsOf(const Kernel<Op>& row) {
-  return std::span(kAllUarchs).first(row.isa.family == IsaFamily::kCuda ? 0 : kAllUarchs.size());
+std::span<const Uarch> UarchsOf(const Kernel<Op>& kernel) {
+  return std::span(kAllUarchs).first(kernel.isa.family == IsaFamily::kCuda ? 0 : kAllUarchs.size());
 }
 
 // The reference kernel of an op.
 template <class Op>
 void RunRef(const typename Op::Params& params) {
-  RunRow(Kernels<Op>().front(), params, 2);
+  RunKernel(Kernels<Op>().front(), params, 2);
 }
 
 // Every kernel that the machine supports, the reference first.
 template <class Op, class F>
-void ForEachRow(const F& f) {
-  for (const Kernel<Op>& row : Kernels<Op>()) {
-    if (!TestsRun(row.isa)) continue;
-    SCOPED_TRACE(row.name);
-    f(row);
+void ForEachKernel(const F& f) {
+  for (const Kernel<Op>& kernel : Kernels<Op>()) {
+    if (!TestsRun(kernel.isa)) continue;
+    SCOPED_TRACE(kernel.name);
+    f(kernel);
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
 
 // Every kernel that supports machine and shape.
 template <class Op, class F>
-void ForEachRowFor(const typename Op::Shape& shape, const F& f) {
-  ForEachRow<Op>([&](const Kernel<Op>& row) {
-    if (row.supports(shape)) f(row);
+void ForEachKernelFor(const typename Op::Shape& shape, const F& f) {
+  ForEachKernel<Op>([&](const Kernel<Op>& kernel) {
+    if (kernel.supports(shape)) f(kernel);
   });
 }
 
 // Every kernel that supports machine and shape, except the reference.
 template <class Op, class F>
-void ForEachFastRow(const typename Op::Shape& shape, const F& f) {
-  ForEachRow<Op>([&](const Kernel<Op>& row) {
-    if (row.isa != Isa::kRef && row.supports(shape)) f(row);
+void ForEachFastKernel(const typename Op::Shape& shape, const F& f) {
+  ForEachKernel<Op>([&](const Kernel<Op>& kernel) {
+    if (kernel.isa != Isa::kRef && kernel.supports(shape)) f(kernel);
   });
 }
 
