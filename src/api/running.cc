@@ -80,10 +80,10 @@ void ApiRunning::Add(size_t i, const TokenEvent& event, std::string* sse) {
   const int64_t max_bytes = answer.reply().max_answer_bytes;
   state_->bytes += AddedBytes(event, answer.reply(), state_->tokenizer);
   if (max_bytes > 0 && state_->bytes > max_bytes) answer.Fail(AnswerTooLong(max_bytes));
-  const ApiParts parts = answer.error() ? ApiParts() : answer.Add(event, i);
+  const ApiPiece piece = answer.error() ? ApiPiece() : answer.Add(event, i);
   if (!answer.reply().stream) return;
   if (answer.error()) return state_->writer->Fail(*answer.error(), answer, sse);
-  state_->writer->Add({i, event, parts, answer}, sse);
+  state_->writer->Add({i, event, piece, answer}, sse);
   if (answer.done()) state_->writer->Finish(answer, sse);
 }
 

@@ -122,11 +122,11 @@ Result<Indexer> LoadIndexer(const WeightLoader& load, const std::string& name,
 }
 
 // The heads that each of the ranks with the heads of `share.heads` passes on.
-HeadParts PartsOf(const ModelShare& share, int64_t heads) {
+HeadRanges PartsOf(const ModelShare& share, int64_t heads) {
   if (!share.heads) return {};
   const int64_t ranks = share.group.count / share.heads->count;
   const int64_t first = share.heads->index * ranks;
-  HeadParts out;
+  HeadRanges out;
   out.own = share.group.index - first;
   for (int64_t i = 0; i <= ranks; ++i)
     out.begins.push_back(RankShare{first + i, share.group.count}.Rows().Begin(heads) -

@@ -111,12 +111,12 @@ Result<TensorView> WeightLoader::Fetch(const std::string& name,
   return checkpoint_.View(*stored);
 }
 
-Result<MatrixParts> WeightLoader::FetchParts(const StackPart& part) const {
+Result<MappedMatrix> WeightLoader::MapMatrix(const StackPart& part) const {
   std::vector<int64_t> shape = {part.stack_rows, part.columns};
   if (part.count > 0) shape.insert(shape.begin(), part.count);
-  MatrixParts out = {.stored = FindMatrix(quant_, part.name, shape, checkpoint_.tensors()),
-                     .rows = part.stack_rows,
-                     .columns = part.columns};
+  MappedMatrix out = {.stored = FindMatrix(quant_, part.name, shape, checkpoint_.tensors()),
+                      .rows = part.stack_rows,
+                      .columns = part.columns};
   for (const MatrixTensor& tensor : out.stored.tensors) {
     if (!tensor.required && !Has(tensor.name)) {
       out.views.emplace_back();
@@ -133,9 +133,9 @@ Result<MatrixParts> WeightLoader::FetchParts(const StackPart& part) const {
 }
 
 Result<LoadedMatrix> WeightLoader::ReadPart(const StackPart& part, const WeightSlice& slice) const {
-  LATTE_ASSIGN_OR_RETURN(const MatrixParts parts, FetchParts(part));
-  const QuantScheme& scheme = parts.stored.scheme;
-  LATTE_ASSIGN_OR_RETURN(LoadedMatrix matrix, scheme.format->load(parts, threads_));
+  LATTE_ASSIGN_OR_RETURN(const MappedMatrix mapped, MapMatrix(part));
+  const QuantScheme& scheme = mapped.stored.scheme;
+  LATTE_ASSIGN_OR_RETURN(LoadedMatrix matrix, scheme.format->load(mapped, threads_));
   matrix.block_rows = scheme.block_rows;
   matrix.block_columns = scheme.block_columns;
   matrix.KeepRows(part.row_begin, part.row_begin + part.rows);

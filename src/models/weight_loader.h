@@ -91,7 +91,7 @@ class WeightLoader {
   [[nodiscard]] Result<TensorView> Fetch(const std::string& name,
                                          std::span<const int64_t> shape) const;
   [[nodiscard]] Result<TensorView> FetchVector(const std::string& name, int64_t size) const;
-  [[nodiscard]] Result<MatrixParts> FetchParts(const StackPart& part) const;
+  [[nodiscard]] Result<MappedMatrix> MapMatrix(const StackPart& part) const;
   // A matrix in host memory: views of the files, or memory of its own.
   using Read = std::function<Result<LoadedMatrix>()>;
   [[nodiscard]] Result<LoadedMatrix> ReadPart(const StackPart& part,

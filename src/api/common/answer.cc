@@ -10,7 +10,7 @@
 namespace latte {
 namespace {
 
-void Append(const ApiParts& more, ApiParts* all) {
+void Append(const ApiPiece& more, ApiPiece* all) {
   all->reasoning += more.reasoning;
   all->content += more.content;
   all->calls.insert(all->calls.end(), more.calls.begin(), more.calls.end());
@@ -35,7 +35,7 @@ ApiAnswer::ApiAnswer(ApiReply reply)
       prompts_(reply_.prompts.size()),
       unfinished_(choices_.size()) {}
 
-ApiParts ApiAnswer::Add(const TokenEvent& event, size_t prompt) {
+ApiPiece ApiAnswer::Add(const TokenEvent& event, size_t prompt) {
   LATTE_CHECK(event.choice >= 0 && event.choice < reply_.n && prompt < prompts_.size(),
               "choice {} of {}, prompt {} of {}", event.choice, reply_.n, prompt, prompts_.size());
   ApiChoice& choice =
@@ -48,7 +48,7 @@ ApiParts ApiAnswer::Add(const TokenEvent& event, size_t prompt) {
   }
   Count(event, prompt, &choice);
   if (event.finish == FinishReason::kError && !error_) error_ = event.error;
-  return is_chat ? Split(event, &choice) : ApiParts();
+  return is_chat ? Split(event, &choice) : ApiPiece();
 }
 
 // The counts of an event are totals of its answer and of its prompt.
@@ -70,26 +70,26 @@ void ApiAnswer::Count(const TokenEvent& event, size_t prompt, ApiChoice* choice)
   if (event.finish) choice->stop_string = event.stop_string;
 }
 
-ApiParts ApiAnswer::Split(const TokenEvent& event, ApiChoice* choice) {
+ApiPiece ApiAnswer::Split(const TokenEvent& event, ApiChoice* choice) {
   AnswerSplitter& splitter = choice->splitter;
   const bool was_reasoning = splitter.in_reasoning();
   AnswerPiece piece = splitter.Push(event.text);
   if (event.token && (was_reasoning || splitter.in_reasoning())) ++usage_.reasoning_tokens;
   if (!piece.opening.empty()) choice->opened = true;
-  ApiParts out{std::move(piece.reasoning), {}, {}};
+  ApiPiece out{std::move(piece.reasoning), {}, {}};
   ReadEvents(std::move(piece.events), choice, &out);
   if (event.finish) {
     AnswerPiece rest = splitter.Finish(/*cut=*/event.finish != FinishReason::kStop);
     out.reasoning += rest.reasoning;
     ReadEvents(std::move(rest.events), choice, &out);
   }
-  if (!reply_.stream) Append(out, &choice->parts);
+  if (!reply_.stream) Append(out, &choice->whole);
   return out;
 }
 
 // Sorts content and calls. Without parallel calls, only the first of an answer counts. A
 // model may give two calls the same id; results could not be told apart, so the second gets another.
-void ApiAnswer::ReadEvents(std::vector<ToolEvent> events, ApiChoice* choice, ApiParts* out) const {
+void ApiAnswer::ReadEvents(std::vector<ToolEvent> events, ApiChoice* choice, ApiPiece* out) const {
   for (ToolEvent& event : events) {
     if (event.kind == ToolEvent::Kind::kContent) {
       out->content += event.text;
@@ -113,11 +113,11 @@ std::string CallId(std::string_view of_format, std::string_view id, size_t choic
 
 ApiMessage ApiAnswer::Message(size_t index) const {
   const ApiChoice& choice = choices_[index];
-  const ApiParts& parts = choice.parts;
-  ApiMessage out{{}, parts.content, JoinCalls(parts.calls)};
-  const bool reasoned = reply_.in_thought || !parts.reasoning.empty();
+  const ApiPiece& whole = choice.whole;
+  ApiMessage out{{}, whole.content, JoinCalls(whole.calls)};
+  const bool reasoned = reply_.in_thought || !whole.reasoning.empty();
   // A chat with tools has no reasoning if its <think> is empty.
-  if (reasoned || (choice.opened && !reply_.calls)) out.reasoning = parts.reasoning;
+  if (reasoned || (choice.opened && !reply_.calls)) out.reasoning = whole.reasoning;
   return out;
 }
 

@@ -33,7 +33,7 @@ struct ApiMessage {
 };
 
 // What became certain of a chat's answer with one event.
-struct ApiParts {
+struct ApiPiece {
   std::string reasoning;
   std::string content;
   std::vector<ToolEvent> calls;  // kCallBegin and kArguments
@@ -50,7 +50,7 @@ struct ApiChoice {
   std::optional<FinishReason> finish;
   std::string stop_string;  // that ended it; empty: none did
   AnswerSplitter splitter;  // of chats
-  ApiParts parts;           // of chats that are no streams: the whole answer
+  ApiPiece whole;           // the answer of chats that are no streams
   bool opened = false;      // the text of a chat has a <think> at its beginning
   size_t begun_calls = 0;
   size_t ended_calls = 0;
@@ -78,7 +78,7 @@ class ApiAnswer {
 
   // Returns what became certain of a chat's reasoning, content and calls. The text of a stream is
   // not kept. Requires: an event of this request's prompt.
-  ApiParts Add(const TokenEvent& event, size_t prompt = 0);
+  ApiPiece Add(const TokenEvent& event, size_t prompt = 0);
 
   // Ends the answer with an error that is not of an event. The first one counts.
   void Fail(Error error) {
@@ -102,8 +102,8 @@ class ApiAnswer {
   const ApiUsage& usage() const { return usage_; }
 
  private:
-  ApiParts Split(const TokenEvent& event, ApiChoice* choice);
-  void ReadEvents(std::vector<ToolEvent> events, ApiChoice* choice, ApiParts* out) const;
+  ApiPiece Split(const TokenEvent& event, ApiChoice* choice);
+  void ReadEvents(std::vector<ToolEvent> events, ApiChoice* choice, ApiPiece* out) const;
   void Count(const TokenEvent& event, size_t prompt, ApiChoice* choice);
 
   ApiReply reply_;

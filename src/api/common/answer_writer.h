@@ -20,7 +20,7 @@ namespace latte {
 struct AnswerEvent {
   size_t prompt = 0;  // of the request's prompts
   const TokenEvent& event;
-  const ApiParts& parts;  // of chats: reasoning, content and calls
+  const ApiPiece& piece;  // of chats: reasoning, content and calls
   const ApiAnswer& answer;
 
   size_t choice() const;  // index among the choices of the answer

@@ -87,21 +87,21 @@ void CompletionWriter::AppendCalls(size_t index, const std::vector<ToolEvent>& e
 }
 
 // "reasoning_content", "content" and "tool_calls", of which there is at least one.
-void CompletionWriter::AppendDelta(size_t index, const ApiParts& parts, std::string* out) const {
-  const bool has_calls = !parts.calls.empty();
-  if (!parts.reasoning.empty())
-    *out += R"("reasoning_content":)" + JsonString(parts.reasoning) + ",";
-  if (!parts.content.empty() || (parts.reasoning.empty() && !has_calls))
-    *out += R"("content":)" + JsonString(parts.content) + ",";
+void CompletionWriter::AppendDelta(size_t index, const ApiPiece& piece, std::string* out) const {
+  const bool has_calls = !piece.calls.empty();
+  if (!piece.reasoning.empty())
+    *out += R"("reasoning_content":)" + JsonString(piece.reasoning) + ",";
+  if (!piece.content.empty() || (piece.reasoning.empty() && !has_calls))
+    *out += R"("content":)" + JsonString(piece.content) + ",";
   if (has_calls)
-    AppendCalls(index, parts.calls, out);
+    AppendCalls(index, piece.calls, out);
   else
     out->pop_back();
 }
 
 void CompletionWriter::AddChat(const AnswerEvent& next, std::string* out) {
   const TokenEvent& event = next.event;
-  const ApiParts& parts = next.parts;
+  const ApiPiece& piece = next.piece;
   const ApiUsage& usage = next.answer.usage();
   const size_t index = next.choice();
   if (!std::exchange(choices_[index].begun, true)) {
@@ -111,10 +111,10 @@ void CompletionWriter::AddChat(const AnswerEvent& next, std::string* out) {
     End(usage, out);
   }
   const bool with_logprobs = reply_.logprobs >= 0 && event.logprobs;
-  if (with_logprobs || !parts.reasoning.empty() || !parts.content.empty() || !parts.calls.empty()) {
+  if (with_logprobs || !piece.reasoning.empty() || !piece.content.empty() || !piece.calls.empty()) {
     Begin(index, out);
     *out += R"("delta":{)";
-    AppendDelta(index, parts, out);
+    AppendDelta(index, piece, out);
     *out += "},";
     if (with_logprobs) {
       *out += R"("logprobs":)";

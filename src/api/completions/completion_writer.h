@@ -34,7 +34,7 @@ class CompletionWriter final : public AnswerWriter {
   };
 
   void AddChat(const AnswerEvent& next, std::string* out);
-  void AppendDelta(size_t index, const ApiParts& parts, std::string* out) const;
+  void AppendDelta(size_t index, const ApiPiece& piece, std::string* out) const;
   void AppendCalls(size_t index, const std::vector<ToolEvent>& events, std::string* out) const;
   void AddText(const AnswerEvent& next, std::string* out);
   // A chunk is data: {…, "choices": [{"index": …, members}], …}: Begin, the members, End.

@@ -143,12 +143,12 @@ void AnthropicWriter::AddCalls(const std::vector<ToolEvent>& events, size_t firs
 
 void AnthropicWriter::Add(const AnswerEvent& next, std::string* sse) {
   if (!std::exchange(begun_, true)) BeginMessage(next.answer, sse);
-  const ApiParts& parts = next.parts;
-  AddReasoning(parts.reasoning, sse);
+  const ApiPiece& piece = next.piece;
+  AddReasoning(piece.reasoning, sse);
   // Text of the same event comes after the end of the call that is open, and before the next call.
-  const size_t others = block_ == Block::kCall ? AddArguments(parts.calls, 0, sse) : 0;
-  AddText(parts.content, sse);
-  AddCalls(parts.calls, others, sse);
+  const size_t others = block_ == Block::kCall ? AddArguments(piece.calls, 0, sse) : 0;
+  AddText(piece.content, sse);
+  AddCalls(piece.calls, others, sse);
 }
 
 void AnthropicWriter::Finish(const ApiAnswer& answer, std::string* sse) {

@@ -239,18 +239,18 @@ void ResponsesWriter::AddCall(const ToolEvent& event, std::string* sse) {
 }
 
 // The arguments of the open call come first: content of the same event follows them.
-void ResponsesWriter::AddParts(const ApiParts& parts, std::string* sse) {
-  AddReasoning(parts.reasoning, sse);
+void ResponsesWriter::AddPiece(const ApiPiece& piece, std::string* sse) {
+  AddReasoning(piece.reasoning, sse);
   size_t i = 0;
-  for (; i < parts.calls.size() && parts.calls[i].kind == ToolEvent::Kind::kArguments; ++i)
-    AddCall(parts.calls[i], sse);
-  AddContent(parts.content, sse);
-  for (; i < parts.calls.size(); ++i) AddCall(parts.calls[i], sse);
+  for (; i < piece.calls.size() && piece.calls[i].kind == ToolEvent::Kind::kArguments; ++i)
+    AddCall(piece.calls[i], sse);
+  AddContent(piece.content, sse);
+  for (; i < piece.calls.size(); ++i) AddCall(piece.calls[i], sse);
 }
 
 void ResponsesWriter::Add(const AnswerEvent& next, std::string* sse) {
   Begin(sse);
-  AddParts(next.parts, sse);
+  AddPiece(next.piece, sse);
 }
 
 // Ends the last item, which is the one that a limit has cut. An answer that says nothing is an
@@ -285,14 +285,14 @@ void ResponsesWriter::Fail(const Error& error, const ApiAnswer& answer, std::str
 
 std::string ResponsesWriter::Body(const ApiAnswer& answer) const {
   ApiMessage message = answer.Message(0);
-  ApiParts all{message.reasoning.value_or(""), std::move(message.content), {}};
+  ApiPiece all{message.reasoning.value_or(""), std::move(message.content), {}};
   for (size_t i = 0; i < message.calls.size(); ++i) {
     ApiCall& call = message.calls[i];
     all.calls.push_back({ToolEvent::Kind::kCallBegin, i, call.name, call.id});
     all.calls.push_back({ToolEvent::Kind::kArguments, i, std::move(call.arguments)});
   }
   ResponsesWriter whole(parts_);
-  whole.AddParts(all, nullptr);
+  whole.AddPiece(all, nullptr);
   whole.CloseLast(answer, nullptr);
   return Dump(whole.EndJson(answer));
 }

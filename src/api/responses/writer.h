@@ -41,7 +41,7 @@ class ResponsesWriter final : public AnswerWriter {
   };
 
   // Each appends the events that it makes.
-  void AddParts(const ApiParts& parts, std::string* sse);
+  void AddPiece(const ApiPiece& piece, std::string* sse);
   void Begin(std::string* sse);
   void SayInProgress(std::string* sse);
   void AddReasoning(std::string_view text, std::string* sse);

@@ -81,12 +81,13 @@ Tensor AwqZeros(const TensorView& words, int64_t n) {
   return out;
 }
 
-Result<LoadedMatrix> LoadAwq(const MatrixParts& parts, ThreadPool* threads) {
-  LATTE_RETURN_IF_ERROR(CheckEvenColumns(parts));
+Result<LoadedMatrix> LoadAwq(const MappedMatrix& matrix, ThreadPool* threads) {
+  LATTE_RETURN_IF_ERROR(CheckEvenColumns(matrix));
   LoadedMatrix out;
-  out.weight = FirstColumns(out.Own(RepackAwq(parts.views[0], parts.rows, threads)), parts.columns);
-  out.scale = out.Own(Transposed(parts.views[1]));
-  out.zero = out.Own(AwqZeros(parts.views[2], parts.rows));
+  out.weight =
+      FirstColumns(out.Own(RepackAwq(matrix.views[0], matrix.rows, threads)), matrix.columns);
+  out.scale = out.Own(Transposed(matrix.views[1]));
+  out.zero = out.Own(AwqZeros(matrix.views[2], matrix.rows));
   return out;
 }
 

@@ -62,11 +62,11 @@ StoredMatrix Fp8Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
                        {"F32", "BF16", "F16", "F8_E8M0"}}}};
 }
 
-Result<LoadedMatrix> LoadFp8(const MatrixParts& parts, ThreadPool*) {
-  LoadedMatrix out = {.weight = parts.views[0]};
-  TensorView stored = parts.views[1];
+Result<LoadedMatrix> LoadFp8(const MappedMatrix& matrix, ThreadPool*) {
+  LoadedMatrix out = {.weight = matrix.views[0]};
+  TensorView stored = matrix.views[1];
   if (stored.rank == 0) stored = TensorView(stored.data, stored.dtype, {1, 1});
-  LATTE_ASSIGN_OR_RETURN(Tensor scale, FloatScales(parts.name(1), stored));
+  LATTE_ASSIGN_OR_RETURN(Tensor scale, FloatScales(matrix.name(1), stored));
   out.scale = out.Own(std::move(scale));
   return out;
 }

@@ -16,8 +16,8 @@ StoredMatrix GgufTensors(const WantedMatrix& w, const QuantScheme&) {
           .tensors = {{w.name, w.shape, GgufTypeNames()}}};
 }
 
-Result<LoadedMatrix> LoadGguf(const MatrixParts& parts, ThreadPool*) {
-  return LoadedMatrix{.weight = parts.views[0]};
+Result<LoadedMatrix> LoadGguf(const MappedMatrix& matrix, ThreadPool*) {
+  return LoadedMatrix{.weight = matrix.views[0]};
 }
 
 }  // namespace

@@ -71,14 +71,14 @@ Tensor GptqZeros(const TensorView& words, int64_t n, bool minus_one) {
   return out;
 }
 
-Result<LoadedMatrix> LoadGptq(const MatrixParts& parts, ThreadPool* threads) {
-  LATTE_RETURN_IF_ERROR(CheckEvenColumns(parts));
-  LATTE_RETURN_IF_ERROR(CheckOrder(parts, 3));
+Result<LoadedMatrix> LoadGptq(const MappedMatrix& matrix, ThreadPool* threads) {
+  LATTE_RETURN_IF_ERROR(CheckEvenColumns(matrix));
+  LATTE_RETURN_IF_ERROR(CheckOrder(matrix, 3));
   LoadedMatrix out;
-  out.weight = FirstColumns(out.Own(RepackGptq(parts.views[0], threads)), parts.columns);
-  out.scale = out.Own(Transposed(parts.views[1]));
-  const QuantScheme& scheme = parts.stored.scheme;
-  Tensor zeros = GptqZeros(parts.views[2], parts.rows, scheme.zero_minus_one);
+  out.weight = FirstColumns(out.Own(RepackGptq(matrix.views[0], threads)), matrix.columns);
+  out.scale = out.Own(Transposed(matrix.views[1]));
+  const QuantScheme& scheme = matrix.stored.scheme;
+  Tensor zeros = GptqZeros(matrix.views[2], matrix.rows, scheme.zero_minus_one);
   const auto* begin = zeros.Ptr<uint8_t>();
   // A weight without zero points has an implicit zero point of 8; kernels for it are simpler.
   if (scheme.symmetric &&

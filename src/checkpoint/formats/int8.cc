@@ -37,17 +37,17 @@ StoredMatrix Int8Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
                       {w.name + "_zero_point", scales, {"I8"}, false}}};
 }
 
-Result<LoadedMatrix> LoadInt8(const MatrixParts& parts, ThreadPool*) {
-  const TensorView& zeros = parts.views[2];
+Result<LoadedMatrix> LoadInt8(const MappedMatrix& matrix, ThreadPool*) {
+  const TensorView& zeros = matrix.views[2];
   for (int64_t i = 0; i < zeros.elements() && !zeros.empty(); ++i)
     if (zeros.data[i] != std::byte{0})
       return Unsupported(
           fmt::format("tensor '{}': expected zeros of 0, found {}: int8 weights are read "
                       "symmetric only",
-                      parts.name(2), static_cast<int>(static_cast<int8_t>(zeros.data[i]))));
-  const TensorView& scale = parts.views[1];
+                      matrix.name(2), static_cast<int>(static_cast<int8_t>(zeros.data[i]))));
+  const TensorView& scale = matrix.views[1];
   return LoadedMatrix{
-      .weight = parts.views[0],
+      .weight = matrix.views[0],
       .scale = scale.rank == 1 ? TensorView(scale.data, scale.dtype, {1, 1}) : scale};
 }
 

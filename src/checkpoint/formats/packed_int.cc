@@ -59,25 +59,25 @@ Tensor UnpackInt8(const TensorView& words, ThreadPool* threads) {
   return out;
 }
 
-Result<LoadedMatrix> LoadPackedInt(const MatrixParts& parts, ThreadPool* threads) {
-  const bool int4 = parts.stored.scheme.bits == 4;
-  if (int4) LATTE_RETURN_IF_ERROR(CheckEvenColumns(parts));
-  LATTE_RETURN_IF_ERROR(CheckOrder(parts, 3));
-  LATTE_RETURN_IF_ERROR(CheckShape(parts, 4));
-  const TensorView& words = parts.views[0];
-  const TensorView& zeros = parts.views[2];
-  LoadedMatrix out = {.scale = parts.views[1]};
+Result<LoadedMatrix> LoadPackedInt(const MappedMatrix& matrix, ThreadPool* threads) {
+  const bool int4 = matrix.stored.scheme.bits == 4;
+  if (int4) LATTE_RETURN_IF_ERROR(CheckEvenColumns(matrix));
+  LATTE_RETURN_IF_ERROR(CheckOrder(matrix, 3));
+  LATTE_RETURN_IF_ERROR(CheckShape(matrix, 4));
+  const TensorView& words = matrix.views[0];
+  const TensorView& zeros = matrix.views[2];
+  LoadedMatrix out = {.scale = matrix.views[1]};
   if (int4) {
     const TensorView bytes(words.data, DType::kU4, {words.shape[0], words.shape[1] * 4});
-    out.weight = FirstColumns(bytes, parts.columns);
-    if (!zeros.empty()) out.zero = out.Own(PackedIntZeros(zeros, parts.rows));
+    out.weight = FirstColumns(bytes, matrix.columns);
+    if (!zeros.empty()) out.zero = out.Own(PackedIntZeros(zeros, matrix.rows));
     return out;
   }
   if (!zeros.empty())
     return Unsupported(
         fmt::format("tensor '{}': expected none, found one: int8 weights are read symmetric only",
-                    parts.name(2)));
-  out.weight = FirstColumns(out.Own(UnpackInt8(words, threads)), parts.columns);
+                    matrix.name(2)));
+  out.weight = FirstColumns(out.Own(UnpackInt8(words, threads)), matrix.columns);
   return out;
 }
 

@@ -10,8 +10,8 @@ StoredMatrix PlainTensors(const WantedMatrix& w, const QuantScheme&) {
           .tensors = {{w.name, w.shape, {"F32", "F16", "BF16"}}}};
 }
 
-Result<LoadedMatrix> LoadPlain(const MatrixParts& parts, ThreadPool*) {
-  return LoadedMatrix{.weight = parts.views[0]};
+Result<LoadedMatrix> LoadPlain(const MappedMatrix& matrix, ThreadPool*) {
+  return LoadedMatrix{.weight = matrix.views[0]};
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ std::string Ipv6Regex() {
   return out + ")";
 }
 
-struct UriParts {
+struct UriRegexes {
   std::string segment = "([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})";
   std::string no_colon = "([A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})";
   std::string more = fmt::format("(/{}*)*", segment);
@@ -64,13 +64,13 @@ struct UriParts {
 };
 
 std::string UriRegex() {
-  const UriParts p;
+  const UriRegexes p;
   return fmt::format("[A-Za-z][A-Za-z0-9+.-]*:({}{}|{}|{}+{}){}", p.authority, p.more, p.rooted,
                      p.segment, p.more, p.ends);
 }
 
 std::string UriReferenceRegex() {
-  const UriParts p;
+  const UriRegexes p;
   return fmt::format("({}|({}{}|{}|{}+{})?{})", UriRegex(), p.authority, p.more, p.rooted,
                      p.no_colon, p.more, p.ends);
 }

@@ -138,7 +138,7 @@ Result<bool> SchemaWriter::NameMayBe(const PlainSchema& schema, const std::strin
 }
 
 Status SchemaWriter::AddMember(const PlainSchema& schema, const std::string& name,
-                               const JsonOut& value, ObjectParts* out) {
+                               const JsonOut& value, ObjectRules* out) {
   const bool required = schema.Requires(name);
   LATTE_ASSIGN_OR_RETURN(const bool may_be, NameMayBe(schema, name));
   RuleExpression rule;
@@ -160,7 +160,7 @@ Status SchemaWriter::AddMember(const PlainSchema& schema, const std::string& nam
 }
 
 // Members that the schema names: in properties, in required, in an enum of propertyNames.
-Status SchemaWriter::AddNamed(const PlainSchema& schema, ObjectParts* out) {
+Status SchemaWriter::AddNamed(const PlainSchema& schema, ObjectRules* out) {
   std::set<std::string> known;
   const auto add = [&](const std::string& name) -> Status {
     if (!known.insert(name).second) return {};
@@ -199,7 +199,7 @@ Result<std::optional<PatternSet>> SchemaWriter::OtherNames(const PlainSchema& sc
 }
 
 // Members with other names. A name has one schema: names that match several patterns are left out.
-Status SchemaWriter::AddOthers(const PlainSchema& schema, ObjectParts* out) {
+Status SchemaWriter::AddOthers(const PlainSchema& schema, ObjectRules* out) {
   LATTE_ASSIGN_OR_RETURN(const auto names, OtherNames(schema));
   if (!names) return {};
   const auto& patterns = schema.pattern_properties;
@@ -226,7 +226,7 @@ Status SchemaWriter::AddOthers(const PlainSchema& schema, ObjectParts* out) {
 }
 
 Status SchemaWriter::AddOther(PatternSet names, const JsonOut& value, const std::string& path,
-                              ObjectParts* out) {
+                              ObjectRules* out) {
   LATTE_ASSIGN_OR_RETURN(const RuleExpression rule, Inner(value, path));
   if (!rule) return {};
   std::string name = json_.Use(JsonRule::kString);
@@ -248,13 +248,13 @@ Status SchemaWriter::AddOther(PatternSet names, const JsonOut& value, const std:
 
 // Members with names that are not listed, after `written` others. They may repeat one another, so
 // they count as one where a least number is demanded.
-RuleExpression SchemaWriter::OtherMembers(const ObjectParts& parts, int64_t written,
+RuleExpression SchemaWriter::OtherMembers(const ObjectRules& object, int64_t written,
                                           CountRange count) {
   const bool needed = written < count.least;
-  if (needed && (parts.others.empty() || written + 1 < count.least)) return std::nullopt;
+  if (needed && (object.others.empty() || written + 1 < count.least)) return std::nullopt;
   const int64_t most = count.most < 0 ? -1 : count.most - written;
-  if (parts.others.empty() || most == 0) return "\"\"";
-  const std::string other = Short(*ChoiceRule(parts.others));
+  if (object.others.empty() || most == 0) return "\"\"";
+  const std::string other = Short(*ChoiceRule(object.others));
   const std::string next = fmt::format("\",\" {} {}", json_.Use(JsonRule::kSpace), other);
   if (written > 0) return RepeatRule(next, needed ? 1 : 0, most);
   const std::string some = SequenceRule({other, RepeatRule(next, 0, most < 0 ? -1 : most - 1)});
@@ -262,17 +262,17 @@ RuleExpression SchemaWriter::OtherMembers(const ObjectParts& parts, int64_t writ
 }
 
 // From the last member to the first: what may follow, for every number of members before it.
-RuleExpression SchemaWriter::Members(const ObjectParts& parts, CountRange count) {
+RuleExpression SchemaWriter::Members(const ObjectRules& object, CountRange count) {
   // Beyond these numbers it makes no difference how many were written.
-  const auto size = static_cast<int64_t>(parts.members.size());
-  if (count.most >= size && parts.others.empty()) count.most = -1;
+  const auto size = static_cast<int64_t>(object.members.size());
+  if (count.most >= size && object.others.empty()) count.most = -1;
   const int64_t top = count.most >= 0
                           ? std::min(count.most, size)
                           : std::clamp<int64_t>(count.least, 1, std::max<int64_t>(1, size));
   std::vector<RuleExpression> after;
-  for (int64_t n = 0; n <= top; ++n) after.push_back(OtherMembers(parts, n, count));
+  for (int64_t n = 0; n <= top; ++n) after.push_back(OtherMembers(object, n, count));
   const std::string comma = fmt::format("\",\" {}", json_.Use(JsonRule::kSpace));
-  for (auto member = parts.members.rbegin(); member != parts.members.rend(); ++member) {
+  for (auto member = object.members.rbegin(); member != object.members.rend(); ++member) {
     std::vector<RuleExpression> before;
     for (int64_t n = 0; n <= top; ++n) {
       std::vector<std::string> ways;
@@ -294,26 +294,26 @@ Result<RuleExpression> SchemaWriter::Object(const PlainSchema& schema) {
   const CountRange count = schema.members_count;
   if (count.empty()) return Nothing(schema.path, "'minProperties' is above 'maxProperties'");
   if (!schema.limits_objects()) return RuleExpression(json_.Use(JsonRule::kObject));
-  ObjectParts parts;
-  LATTE_RETURN_IF_ERROR(AddNamed(schema, &parts));
-  LATTE_RETURN_IF_ERROR(AddOthers(schema, &parts));
-  if (parts.nothing) return RuleExpression();
-  rules_.Charge(PriceOfOptionals(
-      std::ranges::count_if(parts.members, [](const Member& member) { return !member.required; })));
-  const auto named = static_cast<int64_t>(parts.members.size());
-  if (count.least > named + 1 && !parts.others.empty())
+  ObjectRules object;
+  LATTE_RETURN_IF_ERROR(AddNamed(schema, &object));
+  LATTE_RETURN_IF_ERROR(AddOthers(schema, &object));
+  if (object.nothing) return RuleExpression();
+  rules_.Charge(PriceOfOptionals(std::ranges::count_if(
+      object.members, [](const Member& member) { return !member.required; })));
+  const auto named = static_cast<int64_t>(object.members.size());
+  if (count.least > named + 1 && !object.others.empty())
     return Unsupported(
         fmt::format("{}'minProperties' cannot be enforced above the number of members with names, "
                     "and one more: "
                     "other names may repeat",
                     SchemaPlace(schema.path)));
   if (!count.free() &&
-      parts.members.size() * static_cast<size_t>(std::max(count.most, count.least)) >
+      object.members.size() * static_cast<size_t>(std::max(count.most, count.least)) >
           kMostMemberStates)
     return Unsupported(
         SchemaPlace(schema.path) +
         "'minProperties' or 'maxProperties' with so many members cannot be enforced");
-  const RuleExpression members = Members(parts, count);
+  const RuleExpression members = Members(object, count);
   if (!members)
     return Nothing(schema.path,
                    "'minProperties' or 'maxProperties' exclude what is 'required' or allowed");

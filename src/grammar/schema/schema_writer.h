@@ -44,7 +44,7 @@ class SchemaWriter {
     std::string rule;
     bool required = false;
   };
-  struct ObjectParts {
+  struct ObjectRules {
     std::vector<Member> members;
     std::vector<std::string> others;  // members with other names, one for each kind of name
     bool nothing = false;
@@ -68,15 +68,15 @@ class SchemaWriter {
   Result<RuleExpression> Array(const PlainSchema& schema);
   Result<RuleExpression> Object(const PlainSchema& schema);
   Status AddMember(const PlainSchema& schema, const std::string& name, const JsonOut& value,
-                   ObjectParts* out);
-  Status AddNamed(const PlainSchema& schema, ObjectParts* out);
-  Status AddOthers(const PlainSchema& schema, ObjectParts* out);
+                   ObjectRules* out);
+  Status AddNamed(const PlainSchema& schema, ObjectRules* out);
+  Status AddOthers(const PlainSchema& schema, ObjectRules* out);
   Status AddOther(PatternSet names, const JsonOut& value, const std::string& path,
-                  ObjectParts* out);
+                  ObjectRules* out);
   Result<std::optional<PatternSet>> OtherNames(const PlainSchema& schema) const;
   Result<bool> NameMayBe(const PlainSchema& schema, const std::string& name) const;
-  RuleExpression Members(const ObjectParts& parts, CountRange count);
-  RuleExpression OtherMembers(const ObjectParts& parts, int64_t written, CountRange count);
+  RuleExpression Members(const ObjectRules& object, CountRange count);
+  RuleExpression OtherMembers(const ObjectRules& object, int64_t written, CountRange count);
   std::string Short(std::string expression);
   // Errors: kUnsupported for rules that cost too much, with the part that is written now.
   [[nodiscard]] Status CheckPrice(const std::string& path, int64_t before) const;

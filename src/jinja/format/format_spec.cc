@@ -34,8 +34,8 @@ bool TakeChar(std::string_view& text, std::string_view chars, char* out) {
   return true;
 }
 
-// A number in three parts, between which padding may come.
-struct NumberParts {
+// A number in three number, between which padding may come.
+struct SplitNumber {
   std::string sign;
   std::string digits;  // the integer digits
   std::string rest;    // from the decimal point on
@@ -69,17 +69,17 @@ std::string DigitsOf(uint64_t size, char type) {
   }
 }
 
-NumberParts IntegerParts(int64_t number, const FormatSpec& spec) {
+SplitNumber SplitInteger(int64_t number, const FormatSpec& spec) {
   const char type = spec.type;
   const uint64_t bits = static_cast<uint64_t>(number);
-  NumberParts out = {SignOf(number < 0, spec), DigitsOf(number < 0 ? ~bits + 1 : bits, type), ""};
+  SplitNumber out = {SignOf(number < 0, spec), DigitsOf(number < 0 ? ~bits + 1 : bits, type), ""};
   if (spec.precision > std::ssize(out.digits))
     out.digits.insert(0, static_cast<size_t>(spec.precision) - out.digits.size(), '0');
   if (spec.alternate && type != 'd' && type != 0) (out.sign += '0') += type;
   return out;
 }
 
-Result<NumberParts> FloatParts(double number, const FormatSpec& spec, Budget* budget) {
+Result<SplitNumber> SplitFloat(double number, const FormatSpec& spec, Budget* budget) {
   const char lower =
       spec.type >= 'A' && spec.type <= 'Z' ? static_cast<char>(spec.type + 32) : spec.type;
   if (spec.alternate) return Unsupported("'#' for a float is not supported");
@@ -105,35 +105,35 @@ Result<NumberParts> FloatParts(double number, const FormatSpec& spec, Budget* bu
     for (char& c : text)
       if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);
   const size_t end = std::min(text.find_first_not_of(kDigits), text.size());
-  return NumberParts{SignOf(std::signbit(number) && !std::isnan(number), spec), text.substr(0, end),
+  return SplitNumber{SignOf(std::signbit(number) && !std::isnan(number), spec), text.substr(0, end),
                      text.substr(end)};
 }
 
-Result<Text> PadNumber(NumberParts parts, const FormatSpec& spec, Budget* budget) {
+Result<Text> PadNumber(SplitNumber number, const FormatSpec& spec, Budget* budget) {
   const size_t group =
       spec.type == 'x' || spec.type == 'X' || spec.type == 'o' || spec.type == 'b' ? 4 : 3;
   LATTE_RETURN_IF_ERROR(budget->SpendString(static_cast<size_t>(spec.width)));
-  std::string digits = Grouped(parts.digits, spec.grouping, group);
+  std::string digits = Grouped(number.digits, spec.grouping, group);
   const bool inside = spec.align == '=';
   if (inside && spec.fill == "0") {
     const auto room =
-        spec.width - std::ssize(parts.sign) - std::ssize(parts.rest) - std::ssize(digits);
+        spec.width - std::ssize(number.sign) - std::ssize(number.rest) - std::ssize(digits);
     if (room > 0 && spec.grouping == 0) digits.insert(0, static_cast<size_t>(room), '0');
     while (spec.grouping != 0 &&
-           std::ssize(parts.sign) + std::ssize(digits) + std::ssize(parts.rest) < spec.width) {
+           std::ssize(number.sign) + std::ssize(digits) + std::ssize(number.rest) < spec.width) {
       // Zeros are grouped too, so a separator may need one more of them. Few: widths are small.
       LATTE_RETURN_IF_ERROR(budget->Spend(1 + std::ssize(digits) / 16));
-      digits = Grouped(parts.digits.insert(0, "0"), spec.grouping, group);
+      digits = Grouped(number.digits.insert(0, "0"), spec.grouping, group);
     }
-    return Text(parts.sign + digits + parts.rest, true);
+    return Text(number.sign + digits + number.rest, true);
   }
-  const Text text((inside ? "" : parts.sign) + digits + parts.rest, true);
+  const Text text((inside ? "" : number.sign) + digits + number.rest, true);
   const Side side = spec.align == '<'   ? Side::kLeft
                     : spec.align == '^' ? Side::kMiddle
                                         : Side::kRight;
-  const int64_t width = spec.width - (inside ? std::ssize(parts.sign) : 0);
+  const int64_t width = spec.width - (inside ? std::ssize(number.sign) : 0);
   LATTE_ASSIGN_OR_RETURN(const Value padded, Padded(text, width, side, spec.fill, budget));
-  Text out(inside ? parts.sign : std::string(), true);
+  Text out(inside ? number.sign : std::string(), true);
   out.Append(padded.text());
   return out;
 }
@@ -208,10 +208,10 @@ Result<Text> WriteField(const Value& value, const FormatSpec& spec, Budget* budg
       return InvalidArgument("a format of an integer has a precision");
     LATTE_RETURN_IF_ERROR(
         budget->SpendString(static_cast<size_t>(std::max<int64_t>(spec.precision, 0))));
-    return PadNumber(IntegerParts(value.integer(), spec), spec, budget);
+    return PadNumber(SplitInteger(value.integer(), spec), spec, budget);
   }
-  LATTE_ASSIGN_OR_RETURN(NumberParts parts, FloatParts(value.number(), spec, budget));
-  return PadNumber(std::move(parts), spec, budget);
+  LATTE_ASSIGN_OR_RETURN(SplitNumber number, SplitFloat(value.number(), spec, budget));
+  return PadNumber(std::move(number), spec, budget);
 }
 
 }  // namespace latte::jinja

@@ -26,10 +26,10 @@ TensorView WUv(const MlaDims& dims, const Linear& kv_b) {
   return HeadRows(dims, kv_b, dims.n, dims.v);
 }
 
-HeadParts MlaLayer::PartsIn(const StepContext& step) const {
-  if (!step.is_spread) return parts.begins.empty() ? HeadParts{{0, dims.h}, 0} : parts;
+HeadRanges MlaLayer::PartsIn(const StepContext& step) const {
+  if (!step.is_spread) return parts.begins.empty() ? HeadRanges{{0, dims.h}, 0} : parts;
   const KeyOwner owner = OwnerOf(step);
-  HeadParts out{{}, owner.index};
+  HeadRanges out{{}, owner.index};
   for (int64_t i = 0; i <= owner.count; ++i)
     out.begins.push_back(RankShare{i, owner.count}.Rows().Begin(dims.h));
   return out;

@@ -58,7 +58,7 @@ namespace latte {
 
 // Ranks that divide a cache have the same H heads. Each computes them over its own keys, then passes on
 // the finished output of some: rank i of heads [begins[i], begins[i + 1]).
-struct HeadParts {
+struct HeadRanges {
   std::vector<int64_t> begins = {};  // [ranks + 1]
   int64_t own = 0;                   // the place of this rank
 
@@ -70,7 +70,7 @@ struct HeadParts {
 // Weights and constants of one layer. Immutable after loading.
 struct MlaLayer {
   MlaDims dims;       // h: the heads of this rank
-  HeadParts parts;    // of these heads; empty: this rank passes on all of them
+  HeadRanges parts;   // of these heads; empty: this rank passes on all of them
   int64_t layer = 0;  // index into the cache
   float scale = 0;    // (N+R)^−1/2 · mscale²
   RopeConfig rope;
@@ -86,7 +86,7 @@ struct MlaLayer {
   std::optional<Indexer> indexer;
 
   // The heads whose output each rank passes on in a step.
-  HeadParts PartsIn(const StepContext& step) const;
+  HeadRanges PartsIn(const StepContext& step) const;
   // The rows of w_kv_b for heads [begin, end).
   Linear KvBOf(int64_t begin, int64_t end) const;
 };

@@ -22,7 +22,7 @@ void Copy(const TensorView& from, const TensorView& to, StepContext& step) {
 
 // Sends the heads of each rank to it. tensors: [rows, H, …] f32 of this rank. rows: of each rank.
 // Returns what each rank has sent, one tensor after the other: [rows, own heads, …].
-TensorView SendHeads(const HeadParts& parts, std::span<const TensorView> tensors,
+TensorView SendHeads(const HeadRanges& parts, std::span<const TensorView> tensors,
                      std::span<const int64_t> rows, StepContext& step) {
   Workspace& workspace = *step.workspace;
   const size_t ranks = rows.size();
@@ -70,7 +70,7 @@ std::vector<KeyRange> RangesOf(const KeyOwner& owner, int64_t begin, int64_t end
 
 }  // namespace
 
-void MergeOutputs(const HeadParts& parts, const TensorView& partial, const TensorView& lse,
+void MergeOutputs(const HeadRanges& parts, const TensorView& partial, const TensorView& lse,
                   const TensorView& o, StepContext& step) {
   const Workspace::Scope scope(*step.workspace);
   const auto ranks = static_cast<size_t>(step.cache_ranks->size());
@@ -91,7 +91,7 @@ void MergeOutputs(const HeadParts& parts, const TensorView& partial, const Tenso
   }
 }
 
-void MergeSplits(const HeadParts& parts, const SplitResults& splits,
+void MergeSplits(const HeadRanges& parts, const SplitResults& splits,
                  std::span<const SequenceChunk> sequences, const TensorView& o_latent,
                  StepContext& step) {
   const Workspace::Scope scope(*step.workspace);

@@ -21,12 +21,12 @@ namespace latte {
 
 // Merges the outputs for the keys of each rank, in the order of ranks. Shapes: partial [T, H, V] f32,
 // lse [T, H] f32, o [T, own heads, V] f32, written.
-void MergeOutputs(const HeadParts& parts, const TensorView& partial, const TensorView& lse,
+void MergeOutputs(const HeadRanges& parts, const TensorView& partial, const TensorView& lse,
                   const TensorView& o, StepContext& step);
 
 // Merges the splits of all ranks in the order of keys. splits: of this rank, as MlaDecodeOp returns them.
 // Shapes: o_latent [T, own heads, C] f32, written.
-void MergeSplits(const HeadParts& parts, const SplitResults& splits,
+void MergeSplits(const HeadRanges& parts, const SplitResults& splits,
                  std::span<const SequenceChunk> sequences, const TensorView& o_latent,
                  StepContext& step);
 

@@ -63,7 +63,7 @@ void AttendOverRanks(const MlaLayer& mla, MlaDecodeOp::Params p, const TensorVie
   Workspace& workspace = *step.workspace;
   const MlaDims& dims = mla.dims;
   const int64_t t = o.shape[0];
-  const HeadParts parts = mla.PartsIn(step);
+  const HeadRanges parts = mla.PartsIn(step);
   if (p.positions.empty())
     p.owner = OwnerOf(step);
   else

@@ -57,7 +57,7 @@ TensorView Heads(const TensorView& rows, int64_t begin, int64_t heads, int64_t p
 
 // Rows are rounded one by one, so keys and values of a token do not depend on the chunk that expands
 // them.
-ExpandedKeys ExpandLatents(const MlaLayer& mla, const HeadParts& parts,
+ExpandedKeys ExpandLatents(const MlaLayer& mla, const HeadRanges& parts,
                            const SequenceChunk& sequence, int64_t begin, int64_t end,
                            StepContext& step) {
   const MlaDims& dims = mla.dims;
@@ -92,7 +92,7 @@ void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceChun
                     const TensorView& o, StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
-  const HeadParts parts = mla.PartsIn(step);
+  const HeadRanges parts = mla.PartsIn(step);
   const int64_t h = parts.own_heads();
   const int64_t v = mla.dims.v;
   const int64_t t = sequence.count;

@@ -30,37 +30,37 @@ QuantScheme WithGroup(const QuantScheme& scheme, int64_t columns) {
   return out;
 }
 
-Status CheckEvenColumns(const MatrixParts& parts) {
-  if (parts.columns % 2 == 0) return {};
+Status CheckEvenColumns(const MappedMatrix& matrix) {
+  if (matrix.columns % 2 == 0) return {};
   return Unsupported(fmt::format("tensor '{}': expected an even number of columns, found {}",
-                                 parts.name(0), parts.columns));
+                                 matrix.name(0), matrix.columns));
 }
 
-Status CheckOrder(const MatrixParts& parts, size_t i) {
-  const TensorView& g_idx = parts.views[i];
+Status CheckOrder(const MappedMatrix& matrix, size_t i) {
+  const TensorView& g_idx = matrix.views[i];
   if (g_idx.empty()) return {};
-  const int64_t group = parts.stored.scheme.block_columns;
+  const int64_t group = matrix.stored.scheme.block_columns;
   const int64_t columns = g_idx.shape[0];
   for (int64_t k = 0; k < columns; ++k) {
     const int64_t found = IntAt(g_idx, k);
     if (found < 0 || found >= CeilDiv(columns, group))
       return Corrupt(fmt::format("tensor '{}': expected groups of 0 to {}, found {} at [{}]",
-                                 parts.name(i), CeilDiv(columns, group) - 1, found, k));
+                                 matrix.name(i), CeilDiv(columns, group) - 1, found, k));
     if (found != k / group)
       return Unsupported(fmt::format(
           "tensor '{}': expected columns in their own order, found group {} at [{}]: weights "
           "ordered by activation (desc_act, actorder) are not read; use a copy without",
-          parts.name(i), found, k));
+          matrix.name(i), found, k));
   }
   return {};
 }
 
-Status CheckShape(const MatrixParts& parts, size_t i) {
-  const TensorView& shape = parts.views[i];
-  if (shape.empty() || (IntAt(shape, 0) == parts.rows && IntAt(shape, 1) == parts.columns))
+Status CheckShape(const MappedMatrix& matrix, size_t i) {
+  const TensorView& shape = matrix.views[i];
+  if (shape.empty() || (IntAt(shape, 0) == matrix.rows && IntAt(shape, 1) == matrix.columns))
     return {};
-  return Corrupt(fmt::format("tensor '{}': expected [{}, {}], found [{}, {}]", parts.name(i),
-                             parts.rows, parts.columns, IntAt(shape, 0), IntAt(shape, 1)));
+  return Corrupt(fmt::format("tensor '{}': expected [{}, {}], found [{}, {}]", matrix.name(i),
+                             matrix.rows, matrix.columns, IntAt(shape, 0), IntAt(shape, 1)));
 }
 
 Result<Tensor> FloatScales(const std::string& name, const TensorView& stored) {

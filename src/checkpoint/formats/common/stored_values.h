@@ -17,14 +17,14 @@ namespace latte {
 QuantScheme WithGroup(const QuantScheme& scheme, int64_t columns);
 
 // Errors: kUnsupported if the matrix has an odd number of columns: two 4-bit values share a byte.
-[[nodiscard]] Status CheckEvenColumns(const MatrixParts& parts);
+[[nodiscard]] Status CheckEvenColumns(const MappedMatrix& matrix);
 
 // Tensor `i`, g_idx: whether the columns are in their original order, so that group g is columns
 // [g·group, (g+1)·group). Errors: kCorrupt, kUnsupported.
-[[nodiscard]] Status CheckOrder(const MatrixParts& parts, size_t i);
+[[nodiscard]] Status CheckOrder(const MappedMatrix& matrix, size_t i);
 
 // Tensor `i`, the stored shape: whether it is that of the matrix. Errors: kCorrupt.
-[[nodiscard]] Status CheckShape(const MatrixParts& parts, size_t i);
+[[nodiscard]] Status CheckShape(const MappedMatrix& matrix, size_t i);
 
 // Scales as f32. Errors: kCorrupt naming the tensor if one is not above 0.
 [[nodiscard]] Result<Tensor> FloatScales(const std::string& name, const TensorView& stored);

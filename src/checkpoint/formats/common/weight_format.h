@@ -64,7 +64,7 @@ struct StoredMatrix {
 };
 
 // The tensors of one matrix, or of a matrix of a stack.
-struct MatrixParts {
+struct MappedMatrix {
   StoredMatrix stored;
   std::vector<TensorView> views;  // of stored.tensors; a missing tensor is empty
   int64_t rows = 0;
@@ -124,7 +124,7 @@ struct WeightFormat {
   StoredMatrix (*tensors)(const WantedMatrix& wanted, const QuantScheme& scheme);
   // The whole matrix; the caller sets its blocks. Errors: kCorrupt and kUnsupported naming the tensor.
   // `threads` may be null.
-  Result<LoadedMatrix> (*load)(const MatrixParts& parts, ThreadPool* threads);
+  Result<LoadedMatrix> (*load)(const MappedMatrix& matrix, ThreadPool* threads);
   // Whether loading takes memory in addition to the mapped file; null: never.
   bool (*repacks)(const QuantScheme& scheme) = nullptr;
   // The --to of `latte quantize` that make smaller copies of it; empty: it cannot be the source.
