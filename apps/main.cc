@@ -13,8 +13,8 @@
 
 #include "apps/flags/command.h"
 #include "apps/flags/command_words.h"
-#include "apps/flags/pages/environment.h"
-#include "apps/flags/pages/help_page.h"
+#include "apps/flags/manual/environment.h"
+#include "apps/flags/manual/help_text.h"
 #include "apps/ranks.h"
 #include "apps/reserves.h"
 #include "apps/terminal/progress.h"
@@ -101,10 +101,10 @@ int RunLatte(int argc, char** argv) {
     for (const std::string& note : checked->notes) latte::TellLine("latte: " + note);
   if (checked->version) return latte::PrintVersion() ? 0 : 1;
   if (checked->help)
-    return latte::Print(latte::HelpPage(*checked->command, latte::ColumnsOf(STDOUT_FILENO))) ? 0
+    return latte::Print(latte::HelpText(*checked->command, latte::ColumnsOf(STDOUT_FILENO))) ? 0
                                                                                              : 1;
   if (checked->incomplete) {
-    latte::Tell(latte::HelpPage(*checked->command, latte::ColumnsOf(STDERR_FILENO)));
+    latte::Tell(latte::HelpText(*checked->command, latte::ColumnsOf(STDERR_FILENO)));
     return latte::ExitCode(latte::Code::kInvalidArgument);
   }
   if (latte::PrintsNotes()) latte::ShowNotes(latte::NotesOnVariables(environ));

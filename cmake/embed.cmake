@@ -1,6 +1,6 @@
-# cmake -DOUT=FILE.cc -DFOLDER=DIR -DLIBRARIES=DIR "-DNAMES=a b …" -P embed.cmake: writes a C++ file that defines latte::PageFiles() from
-# text files of FOLDER, and PageLibraries() (src/serve/page/page_files.h). Names libraries/NAME are in LIBRARIES, which
-# page_libraries.cmake has filled. The name's suffix determines the Content-Type.
+# cmake -DOUT=FILE.cc -DFOLDER=DIR -DLIBRARIES=DIR "-DNAMES=a b …" -P embed.cmake: writes a C++ file that defines latte::WebFiles() from
+# text files of FOLDER, and WebLibraries() (src/serve/web/web_files.h). Names libraries/NAME are in LIBRARIES, which
+# web_libraries.cmake has filled. The name's suffix determines the Content-Type.
 set(TYPE_html "text/html")
 set(TYPE_css "text/css")
 set(TYPE_js "text/javascript")
@@ -40,12 +40,12 @@ foreach(name ${NAMES})
   file(SIZE "${path}" size)  # a compiler would count the characters, and give up on large files
   string(REGEX REPLACE "^.*\\." "" suffix "${name}")
   string(APPEND entries
-    "    PageFile{\"${name}\", \"${TYPE_${suffix}}; charset=utf-8\", \"\\\"${hash}\\\"\",\n"
+    "    WebFile{\"${name}\", \"${TYPE_${suffix}}; charset=utf-8\", \"\\\"${hash}\\\"\",\n"
     "             {R\"=page=(${text})=page=\", ${size}}},\n")
 endforeach()
 file(READ "${LIBRARIES}/summary.txt" summary)
 file(WRITE "${OUT}"
-  "#include \"src/serve/page/page_files.h\"\n\nnamespace latte {\nnamespace {\n\n"
-  "constexpr PageFile kFiles[] = {\n${entries}};\n\n}  // namespace\n\n"
-  "std::span<const PageFile> PageFiles() { return kFiles; }\n\n"
-  "std::string_view PageLibraries() { return R\"=page=(${summary})=page=\"; }\n\n}  // namespace latte\n")
+  "#include \"src/serve/web/web_files.h\"\n\nnamespace latte {\nnamespace {\n\n"
+  "constexpr WebFile kFiles[] = {\n${entries}};\n\n}  // namespace\n\n"
+  "std::span<const WebFile> WebFiles() { return kFiles; }\n\n"
+  "std::string_view WebLibraries() { return R\"=page=(${summary})=page=\"; }\n\n}  // namespace latte\n")

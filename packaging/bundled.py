@@ -16,7 +16,7 @@ OF_THE_SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt|libresolv|libstdc
 # The packages of headers that are compiled in, by their names in THIRD_PARTY.md.
 HEADERS = {"Boost": "libboost1.*-dev", "nlohmann-json": "nlohmann-json3-dev", "tl-expected": "libexpected-dev",
            "toml++": "libtomlplusplus-dev"}
-# The packages of scripts that the web page has, if they were installed when it was built (cmake/page_libraries.cmake).
+# The packages of scripts that the web page has, if they were installed when it was built (cmake/web_libraries.cmake).
 SCRIPTS = {"marked": "libjs-marked", "Prism": "node-prismjs", "KaTeX": "libjs-katex"}
 XGRAMMAR = ROOT / "build/xgrammar"
 

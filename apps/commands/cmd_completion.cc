@@ -1,6 +1,6 @@
 // latte completion: scripts that complete command lines.
 #include "apps/flags/command.h"
-#include "apps/flags/pages/completion.h"
+#include "apps/flags/manual/completion.h"
 #include "src/checkpoint/model_path.h"
 
 namespace latte {

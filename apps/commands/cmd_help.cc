@@ -6,8 +6,8 @@
 
 #include "apps/flags/command.h"
 #include "apps/flags/command_words.h"
-#include "apps/flags/pages/help_page.h"
-#include "apps/flags/pages/man_page.h"
+#include "apps/flags/manual/help_text.h"
+#include "apps/flags/manual/man_page.h"
 #include "apps/terminal/screen.h"
 
 #ifndef LATTE_VERSION
@@ -30,7 +30,7 @@ Status HelpCommand(const HelpFlags& flags) {
   words.insert(words.end(), flags.command.begin(), flags.command.end());
   words.emplace_back("--help");
   LATTE_ASSIGN_OR_RETURN(const CheckedWords checked, CheckWords(words, program));
-  return Print(HelpPage(*checked.command, ColumnsOf(STDOUT_FILENO)));
+  return Print(HelpText(*checked.command, ColumnsOf(STDOUT_FILENO)));
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 
 #include "apps/commands/inspect_summary.h"
 #include "apps/flags/command.h"
-#include "apps/flags/pages/cli_page.h"
-#include "apps/flags/pages/limits_page.h"
-#include "apps/flags/pages/options_page.h"
+#include "apps/flags/manual/cli_document.h"
+#include "apps/flags/manual/limits_document.h"
+#include "apps/flags/manual/options_document.h"
 #include "apps/terminal/progress.h"
 #include "src/base/json_out.h"
 #include "src/base/limits/memory.h"
@@ -93,9 +93,9 @@ std::string RenderPath(const JsonOut& table) {
 }
 
 Status InspectCommand(const InspectFlags& flags) {
-  if (flags.options) return Print(OptionsPage());
-  if (flags.limits) return Print(LimitsPage());
-  if (flags.commands) return Print(CliPage(flags.program.Info()));
+  if (flags.options) return Print(OptionsDocument());
+  if (flags.limits) return Print(LimitsDocument());
+  if (flags.commands) return Print(CliDocument(flags.program.Info()));
   LATTE_ASSIGN_OR_RETURN(const std::string path, ResolveModelPath(flags.model));
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
   EngineOptions options;

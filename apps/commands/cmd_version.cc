@@ -9,7 +9,7 @@
 #include "src/engine/core/compute_device.h"
 #include "src/grammar/grammar.h"
 #include "src/kernels/machine.h"
-#include "src/serve/page/page_files.h"
+#include "src/serve/web/web_files.h"
 
 #ifndef LATTE_VERSION
 #error "the build passes LATTE_VERSION"
@@ -43,7 +43,7 @@ Status PrintVersion() {
   out += fmt::format("NVIDIA GPUs: {}\n", GpuSummary());
   out += fmt::format("constrained answers: {}\n",
                      grammar.empty() ? "not in this build (make grammar)" : grammar);
-  out += fmt::format("web page: {}\n", PageLibraries());
+  out += fmt::format("web page: {}\n", WebLibraries());
   return Print(out);
 }
 

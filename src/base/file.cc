@@ -123,7 +123,7 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
 }
 
-void RequestPages(std::span<const std::byte> bytes) {
+void ReadAhead(std::span<const std::byte> bytes) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto at = reinterpret_cast<uintptr_t>(bytes.data());
   const uintptr_t begin = at / page * page;

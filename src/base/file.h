@@ -53,7 +53,7 @@ class MappedFile {
 
 // Asks the system to read mapped bytes that will be used soon. Pages in memory stay there.
 // No error: without the advice they are read when they are touched.
-void RequestPages(std::span<const std::byte> bytes);
+void ReadAhead(std::span<const std::byte> bytes);
 
 // What this process has read from disk since it began, mapped files included; network file systems
 // do not count. nullopt if the system does not tell.

@@ -10,12 +10,12 @@ namespace {
 
 using testing_support::ByteSource;
 
-struct Parts {
+struct Texts {
   std::string opening, reasoning, closing, content;
-  bool operator==(const Parts&) const = default;
+  bool operator==(const Texts&) const = default;
 };
 
-void Append(const AnswerPiece& more, Parts* all) {
+void Append(const AnswerPiece& more, Texts* all) {
   all->opening += more.opening;
   all->reasoning += more.reasoning;
   all->closing += more.closing;
@@ -23,16 +23,16 @@ void Append(const AnswerPiece& more, Parts* all) {
 }
 
 // The parts of all pieces together.
-Parts Split(bool in_thought, const std::vector<std::string>& pieces) {
+Texts Split(bool in_thought, const std::vector<std::string>& pieces) {
   AnswerSplitter splitter(in_thought);
-  Parts all;
+  Texts all;
   for (const std::string& piece : pieces) Append(splitter.Push(piece), &all);
   Append(splitter.Finish(), &all);
   return all;
 }
 
 // The same from the whole text.
-Parts PartsOf(bool in_thought, const std::string& text) {
+Texts PartsOf(bool in_thought, const std::string& text) {
   constexpr std::string_view kOpen = "<think>";
   constexpr std::string_view kClose = "</think>";
   const size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());

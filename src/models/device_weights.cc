@@ -101,7 +101,7 @@ TensorView DeviceWeights::Place(const TensorView& mapped) {
     if (!seen_.insert(source).second) return mapped;
     measured_ += BytesInArena(mapped);
     // Read from disk while what lies before is copied.
-    if (mapped.contiguous()) RequestPages(BytesOf(mapped));
+    if (mapped.contiguous()) ReadAhead(BytesOf(mapped));
     return mapped;
   }
   const TensorView out = PlaceCopy(mapped);

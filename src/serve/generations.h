@@ -23,7 +23,7 @@
 #include "src/api/common/request.h"
 #include "src/api/running.h"
 #include "src/http/server.h"
-#include "src/serve/front/reply.h"
+#include "src/serve/endpoints/reply.h"
 #include "src/serve/workers.h"
 
 namespace latte {

@@ -14,8 +14,8 @@
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/timer.h"
 #include "src/http/server.h"
-#include "src/serve/front/access.h"
-#include "src/serve/front/front.h"
+#include "src/serve/endpoints/access.h"
+#include "src/serve/endpoints/endpoints.h"
 #include "src/serve/generations.h"
 #include "src/serve/observe/observer.h"
 #include "src/serve/restarts.h"
@@ -65,13 +65,13 @@ class Server {
       : parts_(parts),
         access_(std::move(access)),
         observer_(std::move(observer)),
-        front_(parts.version) {}
+        endpoints_(parts.version) {}
 
   Status Run();
 
  private:
   Status Open();
-  FrontHooks Hooks();
+  EndpointHooks Hooks();
   ServerSnapshot Snapshot() const;
   void SayAddresses() const;
   void SayReady() const;
@@ -89,7 +89,7 @@ class Server {
   const ServeParts& parts_;
   Access access_;
   std::unique_ptr<Observer> observer_;
-  Front front_;
+  Endpoints endpoints_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<Workers> workers_;           // for requests that generate
   std::unique_ptr<Workers> counting_workers_;  // for those that only count or tokenise
@@ -106,7 +106,7 @@ class Server {
 };
 
 Status Server::Open() {
-  LATTE_ASSIGN_OR_RETURN(http_, HttpServer::Listen(HttpOptions(parts_.options), &front_));
+  LATTE_ASSIGN_OR_RETURN(http_, HttpServer::Listen(HttpOptions(parts_.options), &endpoints_));
   const auto most_waiting = static_cast<size_t>(parts_.options.max_parsing);
   workers_ = std::make_unique<Workers>(parts_.options.workers, most_waiting,
                                        [this] { http_->Post([this] { workers_->Deliver(); }); });
@@ -123,21 +123,21 @@ Status Server::Open() {
                                        .min_priority = parts_.options.min_priority},
                              .observer = observer_.get()};
   generations_ = std::make_unique<Generations>(std::move(generation));
-  front_.Connect({.http = http_.get(),
-                  .workers = counting_workers_.get(),
-                  .generations = generations_.get(),
-                  .access = &access_,
-                  .model = parts_.model,
-                  .max_tokenize_bytes = parts_.options.max_tokenize_bytes,
-                  .max_answer_bytes = parts_.options.max_answer_bytes,
-                  .hooks = Hooks()});
+  endpoints_.Connect({.http = http_.get(),
+                      .workers = counting_workers_.get(),
+                      .generations = generations_.get(),
+                      .access = &access_,
+                      .model = parts_.model,
+                      .max_tokenize_bytes = parts_.options.max_tokenize_bytes,
+                      .max_answer_bytes = parts_.options.max_answer_bytes,
+                      .hooks = Hooks()});
   http_->OnSignal({SIGINT, SIGTERM}, [this](int) { OnSignal(); });
   http_->Repeat(kTick, [this] { Tick(); });
   return {};
 }
 
-FrontHooks Server::Hooks() {
-  FrontHooks hooks;
+EndpointHooks Server::Hooks() {
+  EndpointHooks hooks;
   hooks.metrics = [this] {
     observer_->metrics().Observe(Snapshot());
     return observer_->metrics().Text();
@@ -153,7 +153,7 @@ FrontHooks Server::Hooks() {
 
 ServerSnapshot Server::Snapshot() const {
   ServerSnapshot out{.http = http_->stats(),
-                     .ready = front_.state() == Front::State::kReady,
+                     .ready = endpoints_.state() == Endpoints::State::kReady,
                      .restarts = restarts_.count(),
                      .log_dropped = observer_->log().dropped(),
                      .records = {.request_ids = observer_->ids().size(),
@@ -226,27 +226,27 @@ void Server::StartEngine(EngineLoader load) {
 void Server::OnLoaded() {
   Engine* engine = engine_->engine();
   generations_->SetEngine(engine);
-  front_.SetReady({.names = parts_.names,
-                   .created = UnixSeconds(),
-                   .max_model_len = engine->options().max_tokens,
-                   .mha_bytes_per_token = parts_.mha_bytes_per_token,
-                   .engine = engine->options(),
-                   .plan = parts_.plan,
-                   .version = parts_.version});
+  endpoints_.SetReady({.names = parts_.names,
+                       .created = UnixSeconds(),
+                       .max_model_len = engine->options().max_tokens,
+                       .mha_bytes_per_token = parts_.mha_bytes_per_token,
+                       .engine = engine->options(),
+                       .plan = parts_.plan,
+                       .version = parts_.version});
   restarts_.Ready(Clock::now());
   const bool first = !std::exchange(was_ready_, true);
   if (first) observer_->metrics().SetEngine(engine->options(), engine->Stats().pages_total);
-  if (front_.state() != Front::State::kReady) return;
+  if (endpoints_.state() != Endpoints::State::kReady) return;
   if (first) SayReady();
   observer_->log().Info("ready");  // last: a line of the log does not fall into the command to copy
 }
 
 void Server::OnFailed(const Error& error) {
-  const bool draining = front_.state() == Front::State::kDraining;
+  const bool draining = endpoints_.state() == Endpoints::State::kDraining;
   if (parts_.restarts && was_ready_ && !stuck_ && !draining) return Restart(error);
   failure_ = error;
   observer_->log().Error("the engine has failed", {{"error", error.message}});
-  front_.SetFailed();
+  endpoints_.SetFailed();
   generations_->FailAll({Code::kUnavailable, "the engine has failed: " + error.message});
   StopAfter(kFlushTime);
 }
@@ -256,7 +256,7 @@ void Server::Restart(const Error& error) {
   const auto delay = restarts_.Failed(Clock::now(), engine ? engine->Stats() : EngineStats());
   observer_->log().Error("the engine has failed and is started again",
                          {{"error", error.message}, {"in_ms", delay.count()}});
-  front_.SetLoading("the engine is started again, as it has failed: " + error.message);
+  endpoints_.SetLoading("the engine is started again, as it has failed: " + error.message);
   generations_->SetEngine(nullptr);
   generations_->FailAll({Code::kUnavailable, "the engine has failed: " + error.message});
   // What remains of the engine may take seconds to end, before another is loaded and not on this thread: the
@@ -270,14 +270,14 @@ void Server::Restart(const Error& error) {
 }
 
 void Server::OnSignal() {
-  if (front_.state() == Front::State::kDraining) {  // the second one
+  if (endpoints_.state() == Endpoints::State::kDraining) {  // the second one
     if (stop_at_) return http_->Stop();
     generations_->FailAll({Code::kUnavailable, "the server is shutting down"});
     return StopAfter(kFlushTime);
   }
-  const bool loading = front_.state() == Front::State::kLoading;
+  const bool loading = endpoints_.state() == Endpoints::State::kLoading;
   observer_->log().Info("shutting down", {{"running", static_cast<int64_t>(generations_->size())}});
-  front_.SetDraining();
+  endpoints_.SetDraining();
   drain_until_ = Clock::now() + Milliseconds(parts_.options.drain_timeout);
   if (loading || generations_->size() == 0) StopAfter(loading ? Clock::duration{} : kFlushTime);
 }
@@ -295,7 +295,7 @@ void Server::Tick() {
   const Clock::time_point now = Clock::now();
   const bool flushed = http_->stats().unsent_bytes == 0;
   if (stop_at_ && (now >= *stop_at_ || flushed)) return http_->Stop();
-  if (front_.state() == Front::State::kDraining && !stop_at_) {
+  if (endpoints_.state() == Endpoints::State::kDraining && !stop_at_) {
     if (now >= drain_until_)
       generations_->FailAll({Code::kUnavailable, "the server is shutting down"});
     if (generations_->size() == 0) StopAfter(kFlushTime);

@@ -350,7 +350,7 @@ const Alias* FindAlias(std::string_view name, const CommandInfo& command) {
   return any_object ? whole : nullptr;
 }
 
-std::string AliasesPage() {
+std::string AliasesDocument() {
   std::string out(kHead);
   for (const Alias& alias : kAliases)
     out += fmt::format("| {} | {} | {} | {} | {} |\n", NamesText(alias), alias.of,

@@ -65,6 +65,6 @@ const Alias* FindAlias(std::string_view name, const CommandInfo& command);
 std::vector<std::string_view> NamesOf(const Alias& alias);
 
 // The table in Markdown, for docs/options.md.
-std::string AliasesPage();
+std::string AliasesDocument();
 
 }  // namespace latte

@@ -108,7 +108,7 @@ TEST(Aliases, FlagsOfTheServerAreNotOfBatch) {
 }
 
 TEST(Aliases, ThePageHasARowForEach) {
-  const std::string page = AliasesPage();
+  const std::string page = AliasesDocument();
   for (const Alias& alias : Aliases())
     for (const std::string_view name : NamesOf(alias))
       EXPECT_NE(page.find(fmt::format("`{}`", name)), std::string::npos) << name;

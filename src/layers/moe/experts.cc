@@ -58,7 +58,7 @@ Activations RoundForAll(const MoeLayer& moe, const TensorView& x, StepContext& s
 void RequestMatrix(const TensorView& matrix) {
   if (matrix.empty()) return;
   const int64_t row = matrix.stride[0] * SizeOf(matrix.dtype);
-  RequestPages({matrix.data, static_cast<size_t>(matrix.shape[0] * row)});
+  ReadAhead({matrix.data, static_cast<size_t>(matrix.shape[0] * row)});
 }
 
 // Experts with tokens are read from disk while the first of them are computed, and not page by page as

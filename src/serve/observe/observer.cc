@@ -134,7 +134,7 @@ void Observer::Answered(const AnsweredRequest& answered) {
   metrics_.Answered(status, seconds);
   if (!options_.access_log) return;
   // An open page asks every two seconds.
-  const LogLevel level = answered.by_page && status < 400 ? LogLevel::kDebug : LogLevel::kInfo;
+  const LogLevel level = answered.by_web_page && status < 400 ? LogLevel::kDebug : LogLevel::kInfo;
   const LogField fields[] = {{"id", *answered.id},        {"client", answered.peer},
                              {"method", answered.method}, {"path", answered.path},
                              {"status", status},          {"seconds", seconds}};

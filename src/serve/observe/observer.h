@@ -12,7 +12,7 @@
 
 #include "src/api/common/request.h"
 #include "src/http/server.h"
-#include "src/serve/front/front.h"
+#include "src/serve/endpoints/endpoints.h"
 #include "src/serve/generations.h"
 #include "src/serve/observe/log.h"
 #include "src/serve/observe/metrics.h"

@@ -11,7 +11,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-FILES = ROOT / "src/serve/page/files"
+FILES = ROOT / "src/serve/web/files"
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "txt": "text/plain"}
 
 PROPS = {"model": "fake-model", "names": ["fake-model"], "version": "0", "max_model_len": 8192, "vocab_size": 1000, "chat_format": "fake",
@@ -24,14 +24,14 @@ METRICS = {"vllm:num_requests_running": 0, "vllm:num_requests_waiting": 0, "vllm
 
 
 def policy():
-    """The Content-Security-Policy of src/serve/page/page.cc."""
-    text = (ROOT / "src/serve/page/page.cc").read_text()
+    """The Content-Security-Policy of src/serve/web/web_page.cc."""
+    text = (ROOT / "src/serve/web/web_page.cc").read_text()
     return "".join(re.findall(r'"([^"]*)"', text.partition("kPolicy =")[2].partition(";\n\n")[0]))
 
 
 def libraries(folder, root="/"):
     """Writes the page's libraries to a folder, as the build does. root: below it Debian's packages are; an empty folder has none."""
-    subprocess.run(["cmake", f"-DOUT={folder}", f"-DROOT={root}", "-P", ROOT / "cmake/page_libraries.cmake"], check=True,
+    subprocess.run(["cmake", f"-DOUT={folder}", f"-DROOT={root}", "-P", ROOT / "cmake/web_libraries.cmake"], check=True,
                    stdout=subprocess.DEVNULL)
 
 

@@ -81,7 +81,7 @@ class LimitsPage(unittest.TestCase):
             flags = re.findall(r"^\| `\w+` \| `(--[\w-]+)`", options.split(group + "\n")[1].split("\n#")[0], re.M)
             self.assertGreater(len(flags), 2)
             for flag in set(flags) - NO_LIMITS:
-                self.assertIn(f"| `{flag}` |", page, "apps/flags/pages/limits_page.cc lacks this option")
+                self.assertIn(f"| `{flag}` |", page, "apps/flags/manual/limits_document.cc lacks this option")
 
 
 if __name__ == "__main__":

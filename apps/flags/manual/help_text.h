@@ -15,6 +15,6 @@ std::string NamesAndValue(const OptionInfo& option);
 
 // Usage, arguments, options by group, commands and notes, as wide as the terminal: 40 to 100 columns, and 100 where
 // `columns` is 0.
-std::string HelpPage(const CommandInfo& command, int columns);
+std::string HelpText(const CommandInfo& command, int columns);
 
 }  // namespace latte

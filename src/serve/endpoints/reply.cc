@@ -1,4 +1,4 @@
-#include "src/serve/front/reply.h"
+#include "src/serve/endpoints/reply.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "apps/flags/pages/options_page.h"
+#include "apps/flags/manual/options_document.h"
 
 #include <string_view>
 #include <type_traits>
@@ -10,7 +10,7 @@
 #include "latte/request.h"
 
 #include "apps/flags/aliases/aliases.h"
-#include "apps/flags/pages/environment.h"
+#include "apps/flags/manual/environment.h"
 #include "src/base/fields/fields.h"
 #include "src/serve/options.h"
 
@@ -179,7 +179,7 @@ std::string ValuesText(const Field& field) {
   return text;
 }
 
-std::string OptionsPage() {
+std::string OptionsDocument() {
   std::string out(kOptionsHead);
   out += "\n## The engine: `latte::EngineOptions`, `latte_engine_options`\n";
   out += Rows<EngineOptions, latte_engine_options>::Make(false);
@@ -195,7 +195,7 @@ std::string OptionsPage() {
   out += "\n### The content of answers: `latte::Request`\n\n";
   out += Rows<Request, latte_request>::Make(true);
   out += VariableRows();
-  out += AliasesPage();
+  out += AliasesDocument();
   return out;
 }
 

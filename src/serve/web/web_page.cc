@@ -1,4 +1,4 @@
-#include "src/serve/page/page.h"
+#include "src/serve/web/web_page.h"
 
 #include <string>
 
@@ -14,26 +14,26 @@ constexpr std::string_view kPolicy =
     "require-trusted-types-for 'script'; trusted-types 'none'";
 
 // If-None-Match is "*" or a list of tags, each in quotes.
-bool ClientHas(const PageFile& file, const HttpRequest& request) {
+bool ClientHas(const WebFile& file, const HttpRequest& request) {
   const std::string_view tags = request.fields.Find("If-None-Match");
   return tags == "*" || tags.find(file.etag) != std::string_view::npos;
 }
 
 }  // namespace
 
-const PageFile* FindPageFile(std::string_view path) {
+const WebFile* FindWebFile(std::string_view path) {
   std::string_view name;
   if (path == "/") {
     name = kIndex;
   } else if (path.starts_with(kFolder) && path.substr(kFolder.size()) != kIndex) {
     name = path.substr(kFolder.size());
   }
-  for (const PageFile& file : PageFiles())
+  for (const WebFile& file : WebFiles())
     if (file.name == name) return &file;
   return nullptr;
 }
 
-HttpResponse PageResponse(const PageFile& file, const HttpRequest& request) {
+HttpResponse WebResponse(const WebFile& file, const HttpRequest& request) {
   HttpResponse response;
   if (ClientHas(file, request)) {
     response.status = 304;
@@ -52,9 +52,9 @@ HttpResponse PageResponse(const PageFile& file, const HttpRequest& request) {
   return response;
 }
 
-bool IsByPage(const HttpRequest& request) {
+bool IsByWebPage(const HttpRequest& request) {
   if (request.method != "GET") return false;
-  if (FindPageFile(request.path) != nullptr) return true;
+  if (FindWebFile(request.path) != nullptr) return true;
   const bool has_figures = request.path == "/props" || request.path == "/metrics";
   return has_figures && !request.fields.Find("X-Latte-Page").empty();
 }

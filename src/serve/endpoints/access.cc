@@ -1,4 +1,4 @@
-#include "src/serve/front/access.h"
+#include "src/serve/endpoints/access.h"
 
 #include <algorithm>
 #include <array>

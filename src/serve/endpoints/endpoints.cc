@@ -1,4 +1,4 @@
-#include "src/serve/front/front.h"
+#include "src/serve/endpoints/endpoints.h"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 #include "src/api/error_body.h"
 #include "src/api/messages/request.h"
 #include "src/base/strings.h"
-#include "src/serve/page/page.h"
+#include "src/serve/web/web_page.h"
 
 namespace latte {
 namespace {
@@ -18,15 +18,15 @@ bool IsJson(std::string_view content_type) {
   return EqualNoCase(type, "application/json");
 }
 
-std::string_view StateName(Front::State state) {
+std::string_view StateName(Endpoints::State state) {
   switch (state) {
-    case Front::State::kLoading:
+    case Endpoints::State::kLoading:
       return "loading";
-    case Front::State::kReady:
+    case Endpoints::State::kReady:
       return "ready";
-    case Front::State::kDraining:
+    case Endpoints::State::kDraining:
       return "draining";
-    case Front::State::kFailed:
+    case Endpoints::State::kFailed:
       break;
   }
   return "failed";
@@ -34,17 +34,17 @@ std::string_view StateName(Front::State state) {
 
 }  // namespace
 
-void Front::SetReady(ServedModel served) {
+void Endpoints::SetReady(ServedModel served) {
   served_ = std::make_shared<const ServedModel>(std::move(served));
   if (state_ == State::kLoading) state_ = State::kReady;
 }
 
-void Front::SetLoading(std::string why) {
+void Endpoints::SetLoading(std::string why) {
   state_ = State::kLoading;
   why_loading_ = std::move(why);
 }
 
-std::string Front::WhyNotReady() const {
+std::string Endpoints::WhyNotReady() const {
   switch (state_) {
     case State::kLoading:
       return why_loading_ + "; try again later";
@@ -55,7 +55,7 @@ std::string Front::WhyNotReady() const {
   }
 }
 
-void Front::AddCors(const HttpRequest& request, HttpFields* fields) const {
+void Endpoints::AddCors(const HttpRequest& request, HttpFields* fields) const {
   const std::optional<std::string> origin = parts_.access->AllowedOrigin(request);
   if (!origin) return;
   fields->Add("Access-Control-Allow-Origin", *origin);
@@ -64,7 +64,7 @@ void Front::AddCors(const HttpRequest& request, HttpFields* fields) const {
 }
 
 // The question of a browser before it sends a request with JSON or a key.
-HttpResponse Front::Preflight(const HttpRequest& head) const {
+HttpResponse Endpoints::Preflight(const HttpRequest& head) const {
   HttpResponse response{.status = 204, .content_type = ""};
   response.fields.Add("Access-Control-Allow-Methods", "GET, HEAD, POST");
   const std::string_view fields = head.fields.Find("Access-Control-Request-Headers");
@@ -74,7 +74,7 @@ HttpResponse Front::Preflight(const HttpRequest& head) const {
   return response;
 }
 
-std::optional<HttpResponse> Front::Refuse(const HttpRequest& head) const {
+std::optional<HttpResponse> Endpoints::Refuse(const HttpRequest& head) const {
   const ErrorForm form = ErrorFormOf(head.path);
   if (const auto refusal = parts_.access->CheckSite(head))
     return RefusalResponse(refusal->status, refusal->message, form);
@@ -97,7 +97,7 @@ std::optional<HttpResponse> Front::Refuse(const HttpRequest& head) const {
   return std::nullopt;
 }
 
-std::optional<HttpResponse> Front::CheckHead(const HttpRequest& head) {
+std::optional<HttpResponse> Endpoints::CheckHead(const HttpRequest& head) {
   std::optional<HttpResponse> response = Refuse(head);
   if (!response) return std::nullopt;
   AddCors(head, &response->fields);
@@ -108,20 +108,20 @@ std::optional<HttpResponse> Front::CheckHead(const HttpRequest& head) {
   return response;
 }
 
-HttpResponse Front::BadRequest(const HttpRequest* head, int status, std::string_view message) {
+HttpResponse Endpoints::BadRequest(const HttpRequest* head, int status, std::string_view message) {
   if (parts_.hooks.refused) parts_.hooks.refused(nullptr, status);
   return RefusalResponse(status, message, head ? ErrorFormOf(head->path) : ErrorForm::kOpenAi);
 }
 
-std::shared_ptr<Reply> Front::MakeReply(const HttpRequest& request, TakenId id,
-                                        std::shared_ptr<HttpExchange> exchange) const {
+std::shared_ptr<Reply> Endpoints::MakeReply(const HttpRequest& request, TakenId id,
+                                            std::shared_ptr<HttpExchange> exchange) const {
   HttpFields fields;
   fields.Add("X-Request-Id", *id);
   // Anthropic's clients know the id by this name.
   if (ErrorFormOf(request.path) == ErrorForm::kAnthropic) fields.Add("Request-Id", *id);
   AddCors(request, &fields);
-  AnsweredRequest answered{std::move(id), request.method,    request.path,
-                           request.peer,  IsByPage(request), {}};
+  AnsweredRequest answered{std::move(id), request.method,       request.path,
+                           request.peer,  IsByWebPage(request), {}};
   return Reply::Create(std::move(exchange), std::move(fields), ErrorFormOf(request.path),
                        [this, answered](const Reply::Outcome& outcome) mutable {
                          answered.outcome = outcome;
@@ -129,7 +129,7 @@ std::shared_ptr<Reply> Front::MakeReply(const HttpRequest& request, TakenId id,
                        });
 }
 
-void Front::Handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
+void Endpoints::Handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
   const RouteResult found = FindRoute(request);
   TakenId taken = parts_.hooks.request_id(request.fields.Find("X-Request-Id"));
   const std::string id = *taken;
@@ -141,18 +141,18 @@ void Front::Handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) 
   Dispatch(*found.match, id, std::move(request), reply);
 }
 
-HttpResponse Front::Readiness() const {
+HttpResponse Endpoints::Readiness() const {
   if (state_ != State::kReady) return RefusalResponse(503, WhyNotReady());
   return {.body = R"({"status":"ready"})"};
 }
 
-void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest request,
-                     const std::shared_ptr<Reply>& reply) {
+void Endpoints::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest request,
+                         const std::shared_ptr<Reply>& reply) {
   const ApiModel& model = *parts_.model;
   const int64_t most = parts_.max_answer_bytes;
   switch (match.route) {
     case Route::kPage:
-      return reply->Respond(PageResponse(*FindPageFile(request.path), request));
+      return reply->Respond(WebResponse(*FindWebFile(request.path), request));
     case Route::kHealth:
       return reply->Json(fmt::format(R"({{"status":"ok","state":"{}"}})", StateName(state_)));
     case Route::kReady:
@@ -197,8 +197,8 @@ void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest
   }
 }
 
-void Front::Generate(ApiEndpoint endpoint, const std::string& id, HttpRequest request,
-                     const std::shared_ptr<Reply>& reply) {
+void Endpoints::Generate(ApiEndpoint endpoint, const std::string& id, HttpRequest request,
+                         const std::shared_ptr<Reply>& reply) {
   parts_.generations->Start({.endpoint = endpoint,
                              .id = id,
                              .client = request.peer,
@@ -207,8 +207,8 @@ void Front::Generate(ApiEndpoint endpoint, const std::string& id, HttpRequest re
                             reply);
 }
 
-void Front::Work(const std::shared_ptr<Reply>& reply, HttpRequest request,
-                 std::function<Result<std::string>(std::string_view body)> work) {
+void Endpoints::Work(const std::shared_ptr<Reply>& reply, HttpRequest request,
+                     std::function<Result<std::string>(std::string_view body)> work) {
   const size_t bytes = request.body.size();
   if (static_cast<int64_t>(bytes) > parts_.max_tokenize_bytes)
     return reply->Respond(RefusalResponse(

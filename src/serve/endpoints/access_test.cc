@@ -1,4 +1,4 @@
-#include "src/serve/front/access.h"
+#include "src/serve/endpoints/access.h"
 
 #include <fstream>
 #include <string_view>
@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "src/api/error_body.h"
-#include "src/serve/front/routes.h"
+#include "src/serve/endpoints/routes.h"
 #include "tests/support/scratch_dir.h"
 
 namespace latte::access_test {

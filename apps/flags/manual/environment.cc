@@ -1,4 +1,4 @@
-#include "apps/flags/pages/environment.h"
+#include "apps/flags/manual/environment.h"
 
 #include <algorithm>
 

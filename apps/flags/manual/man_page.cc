@@ -1,9 +1,9 @@
-#include "apps/flags/pages/man_page.h"
+#include "apps/flags/manual/man_page.h"
 
 #include <fmt/format.h>
 
-#include "apps/flags/pages/environment.h"
-#include "apps/flags/pages/help_page.h"
+#include "apps/flags/manual/environment.h"
+#include "apps/flags/manual/help_text.h"
 
 namespace latte {
 namespace {

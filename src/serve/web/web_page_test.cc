@@ -1,4 +1,4 @@
-#include "src/serve/page/page.h"
+#include "src/serve/web/web_page.h"
 
 #include <string>
 
@@ -12,42 +12,42 @@ namespace {
 HttpRequest Get(std::string path) { return {.method = "GET", .path = std::move(path)}; }
 
 HttpResponse Response(const std::string& path) {
-  return PageResponse(*FindPageFile(path), Get(path));
+  return WebResponse(*FindWebFile(path), Get(path));
 }
 
 // Libraries are files of Debian's packages.
-bool IsLibrary(const PageFile& file) { return file.name.starts_with("libraries/"); }
+bool IsLibrary(const WebFile& file) { return file.name.starts_with("libraries/"); }
 
 TEST(Page, HasTheBytesOfItsFiles) {
-  ASSERT_GE(PageFiles().size(), 3U);
-  for (const PageFile& file : PageFiles()) {
+  ASSERT_GE(WebFiles().size(), 3U);
+  for (const WebFile& file : WebFiles()) {
     if (IsLibrary(file)) continue;
-    const std::string path = LATTE_SOURCE_DIR "/src/serve/page/files/" + std::string(file.name);
+    const std::string path = LATTE_SOURCE_DIR "/src/serve/web/files/" + std::string(file.name);
     EXPECT_EQ(file.body, ReadFile(path, 1 << 20).value()) << file.name;
   }
 }
 
 TEST(Page, SaysWhichLibrariesItHas) {
-  const PageFile* list = FindPageFile("/page/libraries/libraries.js");
+  const WebFile* list = FindWebFile("/page/libraries/libraries.js");
   ASSERT_NE(list, nullptr);
   for (const char* name : {"marked", "prism", "katex"}) {
-    const PageFile* library = FindPageFile("/page/libraries/" + std::string(name) + ".js");
+    const WebFile* library = FindWebFile("/page/libraries/" + std::string(name) + ".js");
     ASSERT_NE(library, nullptr) << name;
     const bool is_missing = list->body.find(std::string(name) + ": null") != std::string_view::npos;
     EXPECT_EQ(library->body.empty(), is_missing) << name;
   }
   EXPECT_EQ(Response("/page/libraries/licences.txt").content_type, "text/plain; charset=utf-8");
   for (const char* word : {"Markdown", "code", "math"})
-    EXPECT_NE(PageLibraries().find(word), std::string_view::npos) << word;
+    EXPECT_NE(WebLibraries().find(word), std::string_view::npos) << word;
 }
 
 TEST(Page, Paths) {
-  ASSERT_NE(FindPageFile("/"), nullptr);
-  EXPECT_EQ(FindPageFile("/")->name, "index.html");
-  ASSERT_NE(FindPageFile("/page/style.css"), nullptr);
+  ASSERT_NE(FindWebFile("/"), nullptr);
+  EXPECT_EQ(FindWebFile("/")->name, "index.html");
+  ASSERT_NE(FindWebFile("/page/style.css"), nullptr);
   for (const char* path : {"", "/page", "/page/", "/page/index.html", "/page/no.js", "//",
                            "/style.css", "/page/../style.css"})
-    EXPECT_EQ(FindPageFile(path), nullptr) << path;
+    EXPECT_EQ(FindWebFile(path), nullptr) << path;
 }
 
 TEST(Page, ContentTypes) {
@@ -59,8 +59,8 @@ TEST(Page, ContentTypes) {
 }
 
 TEST(Page, NothingIsLoadedFromElsewhere) {
-  for (const PageFile& file : PageFiles()) {
-    const HttpResponse response = PageResponse(file, Get("/"));
+  for (const WebFile& file : WebFiles()) {
+    const HttpResponse response = WebResponse(file, Get("/"));
     const std::string_view policy = response.fields.Find("Content-Security-Policy");
     EXPECT_TRUE(policy.starts_with("default-src 'none'; ")) << file.name;
     for (const char* part : {"script-src 'self'", "style-src 'self'", "connect-src 'self'",
@@ -79,23 +79,23 @@ TEST(Page, NothingIsLoadedFromElsewhere) {
 }
 
 TEST(Page, WhatThePageAsksForItself) {
-  const auto by_page = [](std::string method, std::string path, bool marked) {
+  const auto by_web_page = [](std::string method, std::string path, bool marked) {
     HttpRequest request{.method = std::move(method), .path = std::move(path)};
     if (marked) request.fields.Add("X-Latte-Page", "1");
-    return IsByPage(request);
+    return IsByWebPage(request);
   };
-  EXPECT_TRUE(by_page("GET", "/", false));
-  EXPECT_TRUE(by_page("GET", "/page/main.js", false));
-  EXPECT_TRUE(by_page("GET", "/metrics", true));
-  EXPECT_TRUE(by_page("GET", "/props", true));
-  EXPECT_FALSE(by_page("GET", "/metrics", false));
-  EXPECT_FALSE(by_page("GET", "/v1/models", true));
-  EXPECT_FALSE(by_page("POST", "/v1/chat/completions", true));
+  EXPECT_TRUE(by_web_page("GET", "/", false));
+  EXPECT_TRUE(by_web_page("GET", "/page/main.js", false));
+  EXPECT_TRUE(by_web_page("GET", "/metrics", true));
+  EXPECT_TRUE(by_web_page("GET", "/props", true));
+  EXPECT_FALSE(by_web_page("GET", "/metrics", false));
+  EXPECT_FALSE(by_web_page("GET", "/v1/models", true));
+  EXPECT_FALSE(by_web_page("POST", "/v1/chat/completions", true));
 }
 
 TEST(Page, AFileThatTheClientHasIsNotSentAgain) {
-  const PageFile& file = *FindPageFile("/");
-  const HttpResponse first = PageResponse(file, Get("/"));
+  const WebFile& file = *FindWebFile("/");
+  const HttpResponse first = WebResponse(file, Get("/"));
   EXPECT_EQ(first.status, 200);
   EXPECT_EQ(first.fields.Find("Cache-Control"), "no-cache");
   const std::string tag(first.fields.Find("ETag"));
@@ -103,15 +103,15 @@ TEST(Page, AFileThatTheClientHasIsNotSentAgain) {
   for (const std::string& tags : {tag, "W/" + tag, "\"other\", " + tag, std::string("*")}) {
     HttpRequest request = Get("/");
     request.fields.Add("If-None-Match", tags);
-    const HttpResponse again = PageResponse(file, request);
+    const HttpResponse again = WebResponse(file, request);
     EXPECT_EQ(again.status, 304) << tags;
     EXPECT_EQ(again.body, "");
     EXPECT_EQ(again.content_type, "");
     EXPECT_EQ(again.fields.Find("ETag"), tag);
   }
   HttpRequest other = Get("/");
-  other.fields.Add("If-None-Match", FindPageFile("/page/style.css")->etag.data());
-  EXPECT_EQ(PageResponse(file, other).status, 200);
+  other.fields.Add("If-None-Match", FindWebFile("/page/style.css")->etag.data());
+  EXPECT_EQ(WebResponse(file, other).status, 200);
 }
 
 }  // namespace

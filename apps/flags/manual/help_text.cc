@@ -1,4 +1,4 @@
-#include "apps/flags/pages/help_page.h"
+#include "apps/flags/manual/help_text.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -123,7 +123,7 @@ std::string NamesAndValue(const OptionInfo& option) {
                      option.value.empty() ? "" : " ", option.value, option.repeatable ? "..." : "");
 }
 
-std::string HelpPage(const CommandInfo& command, int columns) {
+std::string HelpText(const CommandInfo& command, int columns) {
   const size_t width =
       columns <= 0 ? kMaxWidth : std::clamp(static_cast<size_t>(columns), kMinWidth, kMaxWidth);
   std::string out;

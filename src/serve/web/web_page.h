@@ -5,20 +5,20 @@
 #include <string_view>
 
 #include "src/http/message.h"
-#include "src/serve/page/page_files.h"
+#include "src/serve/web/web_files.h"
 
 namespace latte {
 
 // The file under a path: "/" is index.html, "/page/NAME" any other file. Null: none.
-const PageFile* FindPageFile(std::string_view path);
+const WebFile* FindWebFile(std::string_view path);
 
 // 200 with the file, or 304 if the client has it (If-None-Match). The header fields forbid the page to
 // load scripts, styles and data from elsewhere, to run inline scripts, to parse text as HTML, and to be
 // framed.
-HttpResponse PageResponse(const PageFile& file, const HttpRequest& request);
+HttpResponse WebResponse(const WebFile& file, const HttpRequest& request);
 
 // Whether the page loads itself or looks at figures: a GET of its files, or of /props or /metrics with
 // the field that its scripts add. A generation is a request like any other.
-bool IsByPage(const HttpRequest& request);
+bool IsByWebPage(const HttpRequest& request);
 
 }  // namespace latte

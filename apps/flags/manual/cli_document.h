@@ -7,6 +7,6 @@
 
 namespace latte {
 
-std::string CliPage(const CommandInfo& program);
+std::string CliDocument(const CommandInfo& program);
 
 }  // namespace latte

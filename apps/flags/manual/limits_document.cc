@@ -1,4 +1,4 @@
-#include "apps/flags/pages/limits_page.h"
+#include "apps/flags/manual/limits_document.h"
 
 #include <iterator>
 #include <optional>
@@ -11,7 +11,7 @@
 #include "latte/options.h"
 #include "latte/request.h"
 
-#include "apps/flags/pages/options_page.h"
+#include "apps/flags/manual/options_document.h"
 #include "src/base/check.h"
 #include "src/base/fields/fields.h"
 #include "src/base/strings.h"
@@ -61,7 +61,7 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | bytes that wait for all readers together | | --max-answers-bytes | the connections that wait longest end | HttpSlowReaders.HaveABoundTogether |
 | time in which a reader takes 16 KiB | | --stall-timeout | the connection ends | HttpSlowReaders.AreDropped |
 | request id of a client | 128 bytes | kMostBytes in src/serve/observe/request_id.cc | replaced by a new one | RequestId.TakesVisibleAsciiOnly |
-| a file of keys | 1 MiB | kMostKeyFileBytes in src/serve/front/access.cc | exit code 2 | Access.AFileOfKeysIsBounded |
+| a file of keys | 1 MiB | kMostKeyFileBytes in src/serve/endpoints/access.cc | exit code 2 | Access.AFileOfKeysIsBounded |
 | time for running requests after SIGTERM | | --drain-timeout | an error event ends them | tests/e2e/serve/life_test.py test_the_drain_timeout_ends_streams_with_an_error |
 | time of a step | | --step-timeout | the server ends with exit code 1 | Server.AStepThatIsStuckEndsTheProcess |
 
@@ -311,7 +311,7 @@ std::string RowOfPage(std::string_view row) {
 
 }  // namespace
 
-std::string LimitsPage() {
+std::string LimitsDocument() {
   std::string out;
   for (std::string_view rest = kLimits; !rest.empty();) {
     const std::string_view line = TakePiece(&rest, '\n');

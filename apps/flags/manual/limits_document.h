@@ -6,6 +6,6 @@
 namespace latte {
 
 // Markdown. Defaults of options come from the lists of fields (latte/fields.h).
-std::string LimitsPage();
+std::string LimitsDocument();
 
 }  // namespace latte

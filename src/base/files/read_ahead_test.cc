@@ -1,4 +1,4 @@
-// RequestPages and BytesReadFromDisk of file.h.
+// ReadAhead and BytesReadFromDisk of file.h.
 #include <chrono>
 #include <fstream>
 #include <thread>
@@ -12,7 +12,7 @@
 #include "src/base/file.h"
 #include "tests/support/scratch_dir.h"
 
-namespace latte::request_pages_test {
+namespace latte::read_ahead_test {
 namespace {
 
 constexpr int64_t kBytes = 4 << 20;
@@ -36,7 +36,7 @@ int64_t PagesInMemory(std::span<const std::byte> bytes) {
   return count;
 }
 
-TEST(RequestPages, BringsThePagesOfARangeIntoMemory) {
+TEST(ReadAhead, BringsThePagesOfARangeIntoMemory) {
   const testing_support::ScratchDir dir;
   WriteCold(dir.File("cold"));
   const auto file = MappedFile::Open(dir.File("cold"));
@@ -45,7 +45,7 @@ TEST(RequestPages, BringsThePagesOfARangeIntoMemory) {
   if (PagesInMemory(bytes) != 0) GTEST_SKIP() << "the file system keeps its files in memory";
   const std::optional<int64_t> before = BytesReadFromDisk();
   const std::span<const std::byte> wanted = bytes.subspan(kBytes / 4 + 7, kBytes / 2);
-  RequestPages(wanted);
+  ReadAhead(wanted);
   // The system reads them in the background.
   const auto page = static_cast<int64_t>(sysconf(_SC_PAGESIZE));
   for (int wait = 0; PagesInMemory(bytes) < kBytes / 2 / page && wait < 6000; ++wait)
@@ -57,7 +57,7 @@ TEST(RequestPages, BringsThePagesOfARangeIntoMemory) {
   }
 }
 
-TEST(RequestPages, AnEmptyRangeAsksForNothing) { RequestPages({}); }
+TEST(ReadAhead, AnEmptyRangeAsksForNothing) { ReadAhead({}); }
 
 }  // namespace
-}  // namespace latte::request_pages_test
+}  // namespace latte::read_ahead_test

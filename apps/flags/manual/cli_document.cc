@@ -1,4 +1,4 @@
-#include "apps/flags/pages/cli_page.h"
+#include "apps/flags/manual/cli_document.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "apps/flags/pages/help_page.h"
+#include "apps/flags/manual/help_text.h"
 
 namespace latte {
 namespace {
@@ -150,7 +150,7 @@ void AppendSection(const CommandInfo& command, const SharedOptions& shared, std:
 
 }  // namespace
 
-std::string CliPage(const CommandInfo& program) {
+std::string CliDocument(const CommandInfo& program) {
   std::string out(kCliHead);
   AppendContents(program, &out);
   const SharedOptions shared(program);

@@ -1,4 +1,4 @@
-# cmake -DOUT=FOLDER [-DROOT=/] -P page_libraries.cmake: writes the libraries of the web page to FOLDER, as Debian's packages libjs-marked,
+# cmake -DOUT=FOLDER [-DROOT=/] -P web_libraries.cmake: writes the libraries of the web page to FOLDER, as Debian's packages libjs-marked,
 # node-prismjs and libjs-katex install them below ROOT: marked.js, prism.js, katex.js, their licences.txt, libraries.js with their versions
 # for the page, and summary.txt for `latte --version`. A library that is not there becomes an empty file: the page then shows such text as
 # it is. Files change only if their contents do.

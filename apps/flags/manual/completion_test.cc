@@ -1,4 +1,4 @@
-#include "apps/flags/pages/completion.h"
+#include "apps/flags/manual/completion.h"
 
 #include <cstdio>
 #include <cstdlib>

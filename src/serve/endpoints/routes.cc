@@ -1,4 +1,4 @@
-#include "src/serve/front/routes.h"
+#include "src/serve/endpoints/routes.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include "src/api/error_body.h"
 #include "src/base/fields/suggest.h"
 #include "src/base/strings.h"
-#include "src/serve/page/page.h"
+#include "src/serve/web/web_page.h"
 
 namespace latte {
 namespace {
@@ -154,7 +154,7 @@ ErrorForm ErrorFormOf(std::string_view path) {
 }
 
 RouteResult FindRoute(const HttpRequest& request) {
-  if (FindPageFile(request.path) != nullptr) {
+  if (FindWebFile(request.path) != nullptr) {
     if (!Accepts(request.method, "GET")) return {{}, WrongMethod(request, "GET")};
     return {RouteMatch{.route = Route::kPage, .is_public = true}, {}};
   }

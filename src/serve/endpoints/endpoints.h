@@ -9,9 +9,9 @@
 
 #include "src/api/common/request.h"
 #include "src/http/server.h"
-#include "src/serve/front/access.h"
-#include "src/serve/front/reply.h"
-#include "src/serve/front/routes.h"
+#include "src/serve/endpoints/access.h"
+#include "src/serve/endpoints/reply.h"
+#include "src/serve/endpoints/routes.h"
 #include "src/serve/generations.h"
 #include "src/serve/info.h"
 #include "src/serve/observe/request_id.h"
@@ -25,11 +25,11 @@ struct AnsweredRequest {
   std::string method;
   std::string path;
   std::string peer;
-  bool by_page = false;  // the web page loads its files or looks at figures
+  bool by_web_page = false;  // the web page loads its files or looks at figures
   Reply::Outcome outcome;
 };
 
-struct FrontHooks {
+struct EndpointHooks {
   std::function<std::string()> metrics;   // body of GET /metrics
   std::function<std::string()> requests;  // body of GET /requests
   // A fresh id, or the one that the client sent, for a request that is let in.
@@ -39,8 +39,8 @@ struct FrontHooks {
   std::function<void(const HttpRequest* head, int status)> refused;
 };
 
-// The objects that a front uses. All must outlive it.
-struct FrontParts {
+// The objects that they use. All must outlive it.
+struct EndpointParts {
   HttpServer* http = nullptr;
   Workers* workers = nullptr;  // for requests that generate nothing
   Generations* generations = nullptr;
@@ -48,16 +48,16 @@ struct FrontParts {
   const ApiModel* model = nullptr;
   int64_t max_tokenize_bytes = 0;  // ServeOptions
   int64_t max_answer_bytes = 0;
-  FrontHooks hooks;
+  EndpointHooks hooks;
 };
 
-class Front final : public HttpHandler {
+class Endpoints final : public HttpHandler {
  public:
   enum class State { kLoading, kReady, kDraining, kFailed };
 
-  explicit Front(std::string version) : version_(std::move(version)) {}
+  explicit Endpoints(std::string version) : version_(std::move(version)) {}
   // Before the server runs.
-  void Connect(FrontParts parts) { parts_ = std::move(parts); }
+  void Connect(EndpointParts parts) { parts_ = std::move(parts); }
 
   State state() const { return state_; }
   void SetReady(ServedModel served);
@@ -87,7 +87,7 @@ class Front final : public HttpHandler {
             std::function<Result<std::string>(std::string_view body)> work);
 
   std::string version_;
-  FrontParts parts_;
+  EndpointParts parts_;
   std::shared_ptr<const ServedModel> served_;  // once loaded; workers keep it too
   State state_ = State::kLoading;
   std::string why_loading_ = "the model is being loaded";
