@@ -21,7 +21,7 @@ namespace {
 // Not flags: the words of a process can be read by every user of the machine, its environment cannot.
 constexpr const char* kSecret = "LATTE_CONTROL_SECRET";
 
-// Ranks of one group have the same words.
+// Ranks of one world have the same words.
 std::string WordsDigest(int64_t ranks) {
   return Digest(fmt::format("{}", fmt::join(RankCommand(ranks), "\n")));
 }
@@ -53,17 +53,17 @@ Result<std::unique_ptr<Engine>> StartRanksOf(const EngineOptions& options, const
                              files, start, stop);
 }
 
-Result<std::unique_ptr<FrontLink>> JoinFront(RankGroup* group) {
+Result<std::unique_ptr<FrontLink>> JoinFront(RankWorld* world) {
   const char* const address = std::getenv(kControlVariable);
   const char* const secret = std::getenv(kSecret);
   if (address == nullptr || secret == nullptr) return nullptr;
-  const int rank = group == nullptr ? 0 : group->world().rank();
-  const int ranks = group == nullptr ? 1 : group->world().size();
+  const int rank = world == nullptr ? 0 : world->world().rank();
+  const int ranks = world == nullptr ? 1 : world->world().size();
   LATTE_ASSIGN_OR_RETURN(
       std::unique_ptr<FrontLink> link,
       FrontLink::Join({address, secret, WordsDigest(ranks)}, rank, ranks, EndAtOnce));
-  if (group != nullptr)
-    group->OnLoadError([at = link.get()](const Error& error) { at->Fail(error); });
+  if (world != nullptr)
+    world->OnLoadError([at = link.get()](const Error& error) { at->Fail(error); });
   return link;
 }
 

@@ -11,7 +11,7 @@
 
 #include "src/checkpoint/model_files.h"
 #include "src/engine/link/front_link.h"
-#include "src/engine/link/rank_group.h"
+#include "src/engine/link/rank_world.h"
 
 namespace latte {
 
@@ -23,9 +23,9 @@ namespace latte {
                                                            double step_timeout,
                                                            const std::stop_token& stop);
 
-// The link of a rank that a front has started; null if none has. group: null for a rank that is alone. A rank
+// The link of a rank that a front has started; null if none has. world: null for a rank that is alone. A rank
 // whose front, or another rank, is lost ends at once: nothing it computes can be used.
 // Errors: as FrontLink::Join.
-[[nodiscard]] Result<std::unique_ptr<FrontLink>> JoinFront(RankGroup* group);
+[[nodiscard]] Result<std::unique_ptr<FrontLink>> JoinFront(RankWorld* world);
 
 }  // namespace latte

@@ -83,7 +83,7 @@ Error NoLauncher(int64_t ranks, std::string_view why) {
                       ranks, why)};
 }
 
-Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
+Result<std::unique_ptr<RankWorld>> JoinRanks(EngineOptions& options) {
   options.tp = RankCount(options);
   if (options.tp == 1) return nullptr;  // under mpirun too: then each process is on its own
   if (!StartedByMpi()) return tl::unexpected(StartRanks(options.tp).error());
@@ -95,7 +95,7 @@ Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
   try {
     const int threads = TakePartOfProcessors(*world);
     if (options.threads == 0) options.threads = threads;
-    return RankGroup::Create(std::move(world), {.groups = options.dp,
+    return RankWorld::Create(std::move(world), {.groups = options.dp,
                                                 .whole_experts = options.ep > 1,
                                                 .cache_ranks = options.dcp,
                                                 .on_this_machine = LocalRanks(options.tp)});
@@ -104,9 +104,9 @@ Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
   }
 }
 
-Status FollowLeader(RankGroup& group) {
+Status FollowLeader(RankWorld& world) {
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-  RankGroup::Loaders load;
+  RankWorld::Loaders load;
   load.share = [](const std::string& name,
                   const ModelOptions& options) -> Result<std::unique_ptr<Model>> {
     LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(name));
@@ -116,7 +116,7 @@ Status FollowLeader(RankGroup& group) {
     LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(name));
     return LoadTokenizer(dir);
   };
-  return group.Follow(machine, load);
+  return world.Follow(machine, load);
 }
 
 }  // namespace latte

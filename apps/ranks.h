@@ -8,7 +8,7 @@
 
 #include "latte/options.h"
 
-#include "src/engine/link/rank_group.h"
+#include "src/engine/link/rank_world.h"
 
 namespace latte {
 
@@ -31,23 +31,23 @@ std::vector<std::string> RankCommand(int64_t ranks);
 // What to do where mpirun cannot be run, which is `why`.
 Error NoLauncher(int64_t ranks, std::string_view why);
 
-// The group of this process; null for --tp 1. Under mpirun or srun, its ranks; otherwise the process
+// The world of this process; null for --tp 1. Under mpirun or srun, its ranks; otherwise the process
 // becomes mpirun and starts them, with the same command line, and this function does not return. The
 // ranks of one machine divide its processors (local_ranks.h): the calling thread is bound
 // to its memory nodes, and options.threads, if it is 0, is the number of them.
 // Errors: kInvalidArgument if --tp is not the number of ranks that were started; kUnsupported without MPI,
 // with what to install.
-[[nodiscard]] Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options);
+[[nodiscard]] Result<std::unique_ptr<RankWorld>> JoinRanks(EngineOptions& options);
 
 // Follows the leader until it ends. Errors: as OpenModel; kUnavailable if a rank is lost.
-[[nodiscard]] Status FollowLeader(RankGroup& group);
+[[nodiscard]] Status FollowLeader(RankWorld& world);
 
 // The share of a process: the whole, if it is alone.
-inline RankShare ShareOf(const RankGroup* group) {
-  return group == nullptr ? RankShare() : group->share();
+inline RankShare ShareOf(const RankWorld* world) {
+  return world == nullptr ? RankShare() : world->share();
 }
-inline Followers* FollowersOf(RankGroup* group) {
-  return group == nullptr ? nullptr : &group->followers();
+inline Followers* FollowersOf(RankWorld* world) {
+  return world == nullptr ? nullptr : &world->followers();
 }
 
 }  // namespace latte

@@ -38,11 +38,11 @@ Arrival Arrive(std::string_view bytes, size_t part) {
 
 void Handshakes(const latte::Frame& frame) {
   static const std::string secret(32, 's');
-  static const latte::GroupIdentity group{4, 1, latte::Digest("config")};
-  static const latte::FrontHandshake front(group, secret);
+  static const latte::WorldIdentity world{4, 1, latte::Digest("config")};
+  static const latte::FrontHandshake front(world, secret);
   const auto answer = front.OnFrame(frame, [](int) { return false; });
   LATTE_CHECK(!answer.rank, "a stranger is rank {}", answer.rank.value_or(-1));
-  latte::RankHandshake rank(group, 1, secret);
+  latte::RankHandshake rank(world, 1, secret);
   if (rank.OnHello(frame)) LATTE_CHECK(frame.type == latte::FrameType::kHello);
   LATTE_CHECK(!rank.OnAnswer(frame), "a front without the secret is trusted");
 }

@@ -16,7 +16,7 @@ namespace {
 
 // The files are deleted as soon as all ranks have loaded them, so none remain however the bench ends.
 Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int threads,
-                                             const Device& device, RankGroup* ranks) {
+                                             const Device& device, RankWorld* ranks) {
   LATTE_ASSIGN_OR_RETURN(const SynthSpec spec, ParseSynthSpec(text));
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   Result<std::unique_ptr<Model>> loaded = [&]() -> Result<std::unique_ptr<Model>> {
@@ -58,7 +58,7 @@ void ModelChoice::Add(const FlagSet& app) {
 }
 
 Result<JsonOut> ModelChoice::Run(const EngineOptions& options, const BenchOfModel& bench,
-                                 RankGroup* ranks) const {
+                                 RankWorld* ranks) const {
   const auto named = [&](const Model& loaded, const ComputeDevice& device,
                          const std::string& name) -> Result<JsonOut> {
     LATTE_ASSIGN_OR_RETURN(JsonOut record, bench(loaded, device));

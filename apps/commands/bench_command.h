@@ -57,7 +57,7 @@ struct ModelChoice {
   // make random weights, the device computes. ranks: the group that computes the model, which this
   // process leads; null: alone. Errors: of loading and of `bench`.
   [[nodiscard]] Result<JsonOut> Run(const EngineOptions& options, const BenchOfModel& bench,
-                                    RankGroup* ranks = nullptr) const;
+                                    RankWorld* ranks = nullptr) const;
 };
 
 // Benches of the engine: batch, prefix, determinism.

@@ -25,7 +25,7 @@ struct BatchFlags {
 };
 
 Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& files,
-              const ApiModel& model, RankGroup* ranks) {
+              const ApiModel& model, RankWorld* ranks) {
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   // By default the engine refuses what does not fit.
   if (options.cache_bytes > 0 && !NamesGpu(options.device)) WarnIfLarge(files.dir, files.config);
@@ -60,7 +60,7 @@ Status BatchCommand(const BatchFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const ConfigFile file, flags.config.Load());
   LATTE_ASSIGN_OR_RETURN(const std::string name, flags.config.Model(file));
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(name, file));
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(options));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankWorld> ranks, JoinRanks(options));
   if (ranks && !ranks->leads()) return FollowLeader(*ranks);
   LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(name));
   LATTE_ASSIGN_OR_RETURN(ApiModel model, ApiModel::Create(name, files));

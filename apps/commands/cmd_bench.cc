@@ -215,15 +215,15 @@ struct ModelFlags {
 
   Status Run(bool json) const {
     LATTE_ASSIGN_OR_RETURN(BenchModelOptions own, Options());
-    LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> group, JoinRanks(own.engine));
-    if (group && !group->leads()) return FollowLeader(*group);
+    LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankWorld> world, JoinRanks(own.engine));
+    if (world && !world->leads()) return FollowLeader(*world);
     Progress shown("bench model", "steps");
     const auto bench = [&](const Model& loaded, const ComputeDevice& device) {
       const FoundRates found = MachineRates(device.machine());
       WarnAboutRates(found.warning);
-      return BenchModel(loaded, own, device, found.rates, group.get(), shown.ForMeasurements());
+      return BenchModel(loaded, own, device, found.rates, world.get(), shown.ForMeasurements());
     };
-    LATTE_ASSIGN_OR_RETURN(const JsonOut record, model.Run(own.engine, bench, group.get()));
+    LATTE_ASSIGN_OR_RETURN(const JsonOut record, model.Run(own.engine, bench, world.get()));
     shown.End();
     return Print(json ? Dump(record) + "\n" : ModelTable(record));
   }

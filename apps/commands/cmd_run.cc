@@ -258,7 +258,7 @@ Status RunCommand(const RunFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(Request request, RunRequest(flags));
   LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(options));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankWorld> ranks, JoinRanks(options));
   if (ranks && !ranks->leads()) return FollowLeader(*ranks);
   LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
                          OpenModel(flags.model, {.drafts = &options,

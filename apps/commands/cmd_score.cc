@@ -148,7 +148,7 @@ Status ScoreCommand(const ScoreFlags& flags) {
   if (flags.logits) LATTE_RETURN_IF_ERROR(MayReplace(*flags.logits, NpyMatrix()));
   LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(options));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankWorld> ranks, JoinRanks(options));
   if (ranks && !ranks->leads()) return FollowLeader(*ranks);
   LATTE_ASSIGN_OR_RETURN(
       const OpenedModel opened,

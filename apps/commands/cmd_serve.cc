@@ -96,7 +96,7 @@ Status DryRun(const Result<MemoryPlan>& plan, bool json) {
 }
 
 Result<std::unique_ptr<Engine>> MakeEngine(const EngineOptions& options, const ModelFiles& files,
-                                           RankGroup* ranks) {
+                                           RankWorld* ranks) {
   ProgressOfLoading loading(ProgressStyle::kLines);
   LATTE_ASSIGN_OR_RETURN(CreatedEngine created,
                          CreateEngine(options, files, ranks, loading.Hooks()));
@@ -131,7 +131,7 @@ Status StartServer(ServeParts parts, const Chosen& chosen, const ModelFiles& fil
 }
 
 // One process that is the server and the engine: alone, or rank 0 of ranks that were started by hand.
-Status ServeHere(const Chosen& chosen, const ModelFiles& files, RankGroup* ranks) {
+Status ServeHere(const Chosen& chosen, const ModelFiles& files, RankWorld* ranks) {
   ServeParts parts{.options = chosen.serve, .version = LATTE_VERSION, .say = TellLine};
   parts.load = [&] { return MakeEngine(chosen.engine, files, ranks); };
   return StartServer(std::move(parts), chosen, files);
@@ -151,7 +151,7 @@ Status ServeRanks(const Chosen& chosen, const ModelFiles& files) {
 
 // A rank of such a server, or its engine alone. Its error is told to the front, too.
 Status ServeFront(FrontLink& front, const Chosen& chosen, const ModelFiles& files,
-                  RankGroup* ranks) {
+                  RankWorld* ranks) {
   // A supervisor may signal both processes. The front lets requests finish, then it ends this one.
   if (ranks == nullptr)
     for (const int end : {SIGTERM, SIGINT}) std::signal(end, SIG_IGN);
@@ -250,7 +250,7 @@ Status ServeCommand(const ServeFlags& flags) {
     return ServeRanks(chosen, files);
   }
   std::unique_ptr<FrontLink> front;  // outlives what the front waits for
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(chosen.engine));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankWorld> ranks, JoinRanks(chosen.engine));
   LATTE_ASSIGN_OR_RETURN(front, JoinFront(ranks.get()));
   if (front == nullptr && ranks && !ranks->leads()) return FollowLeader(*ranks);
   if (front == nullptr) SayPlan(*plan, chosen, files);

@@ -146,7 +146,7 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
   ProgressOfLoading shown;
   const LoadingHooks hooks = shown.Hooks();
   wanted.repacked = hooks.repacked;
-  RankGroup* const ranks = options.ranks;
+  RankWorld* const ranks = options.ranks;
   if (ranks != nullptr) LATTE_RETURN_IF_ERROR(ranks->AnnounceModel(name, wanted));
   Result<std::unique_ptr<Model>> loaded = LoadModel(out.dir, config, std::move(mapped), wanted);
   if (ranks != nullptr) loaded = ranks->Share(std::move(loaded));

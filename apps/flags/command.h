@@ -17,7 +17,7 @@
 #include "src/base/json_out_fwd.h"
 #include "src/checkpoint/model_files.h"
 #include "src/engine/core/compute_device.h"
-#include "src/engine/link/rank_group.h"
+#include "src/engine/link/rank_world.h"
 #include "src/engine/settings.h"
 #include "src/models/model.h"
 
@@ -97,7 +97,7 @@ struct OpenOptions {
   const EngineOptions* drafts = nullptr;  // load the drafting layers that these options need
   bool check_weights = false;             // refuse weights that are not finite (--check-weights)
   std::string device = "cpu";             // as EngineOptions::device
-  RankGroup* ranks = nullptr;  // this process leads them: the model is computed by all; null: alone
+  RankWorld* ranks = nullptr;  // this process leads them: the model is computed by all; null: alone
 };
 // Says on standard error, once, what of the model is not used, and before loading, whether weights
 // are larger than available memory.

@@ -17,7 +17,7 @@
 
 namespace latte {
 
-// The group of all ranks of the transport.
+// The world: all ranks of the transport.
 std::unique_ptr<Communicator> MakeWorld(std::unique_ptr<Transport> transport,
                                         const CommOptions& options);
 

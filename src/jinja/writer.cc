@@ -53,7 +53,7 @@ class Writer {
  private:
   Status Spend(size_t before) { return budget_->SpendAppended(before, out_->size()); }
 
-  // Of a value that is neither a text nor a container.
+  // The text of a value that is neither a string nor a container.
   Result<std::string> TextOf(const Value& value) const {
     switch (value.kind()) {
       case Kind::kNone:

@@ -39,15 +39,15 @@ struct GroupMember {
 }  // namespace
 
 struct ControlFront::State {
-  State(Listener listening, GroupIdentity identity, std::string key, const ControlOptions& limits,
+  State(Listener listening, WorldIdentity identity, std::string key, const ControlOptions& limits,
         ControlEvents callbacks)
       : listener(std::move(listening)),
-        group(std::move(identity)),
+        world(std::move(identity)),
         secret(std::move(key)),
         options(limits),
         events(std::move(callbacks)),
-        members(group.world_size),
-        steps(group.world_size) {}
+        members(world.world_size),
+        steps(world.world_size) {}
 
   void Run();
   void RunOnce();
@@ -67,7 +67,7 @@ struct ControlFront::State {
   std::vector<int> Missing() const;
 
   const Listener listener;
-  const GroupIdentity group;
+  const WorldIdentity world;
   const std::string secret;
   const ControlOptions options;
   const ControlEvents events;
@@ -92,24 +92,24 @@ struct ControlFront::State {
 };
 
 Result<std::unique_ptr<ControlFront>> ControlFront::Listen(const std::string& address,
-                                                           const GroupIdentity& group,
+                                                           const WorldIdentity& world,
                                                            const std::string& secret,
                                                            const ControlOptions& options,
                                                            ControlEvents events) {
   LATTE_ASSIGN_OR_RETURN(Listener listener, ListenOn(address));
   return CatchExhaustion([&] {
     return Start(
-        std::make_unique<State>(std::move(listener), group, secret, options, std::move(events)));
+        std::make_unique<State>(std::move(listener), world, secret, options, std::move(events)));
   });
 }
 
 Result<std::unique_ptr<ControlFront>> ControlFront::Over(Socket connection,
-                                                         const GroupIdentity& group,
+                                                         const WorldIdentity& world,
                                                          const std::string& secret,
                                                          const ControlOptions& options,
                                                          ControlEvents events) {
   return CatchExhaustion([&] {
-    auto state = std::make_unique<State>(Listener{}, group, secret, options, std::move(events));
+    auto state = std::make_unique<State>(Listener{}, world, secret, options, std::move(events));
     state->Greet(std::move(connection));
     return Start(std::move(state));
   });
@@ -137,7 +137,7 @@ const std::string& ControlFront::address() const { return state_->listener.addre
 Status ControlFront::WaitForRanks(std::chrono::milliseconds deadline) {
   std::unique_lock lock(state_->mutex);
   const auto ready = [&] {
-    return state_->lost || state_->joined.size() == state_->group.world_size;
+    return state_->lost || state_->joined.size() == state_->world.world_size;
   };
   const bool in_time = state_->changed.wait_for(lock, deadline, ready);
   if (state_->lost) return Fail(Code::kUnavailable, state_->lost->what());
@@ -145,7 +145,7 @@ Status ControlFront::WaitForRanks(std::chrono::milliseconds deadline) {
   return Fail(
       Code::kUnavailable,
       fmt::format("of {} ranks, {} did not join before the deadline; look there for the cause",
-                  state_->group.world_size, fmt::join(state_->Missing(), ", ")));
+                  state_->world.world_size, fmt::join(state_->Missing(), ", ")));
 }
 
 void ControlFront::Send(int rank, std::string bytes) {
@@ -272,7 +272,7 @@ void ControlFront::State::OnFrame(int rank, Frame frame) {
       if (events.data) events.data(rank, std::move(frame.payload));
       return;
     case FrameType::kLost:
-      return Lose(ReadLost(frame.payload, group.world_size));
+      return Lose(ReadLost(frame.payload, world.world_size));
     case FrameType::kLeave:
       members[static_cast<size_t>(rank)].connection.reset();
       if (events.left) events.left(rank);
@@ -296,7 +296,7 @@ void ControlFront::State::AcceptAll() {
 
 void ControlFront::State::Greet(Socket socket) {
   Stranger stranger{Connection(std::move(socket), kMostHandshakeBytes),
-                    std::make_unique<FrontHandshake>(group, secret)};
+                    std::make_unique<FrontHandshake>(world, secret)};
   if (stranger.connection.SendBytes(stranger.handshake->hello(), options.most_waiting))
     strangers.push_back(std::move(stranger));
 }
@@ -359,7 +359,7 @@ void ControlFront::State::Refuse(const std::string& text) {
 
 std::vector<int> ControlFront::State::Missing() const {
   std::vector<int> missing;
-  for (int rank = 0; rank < static_cast<int>(group.world_size); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(world.world_size); ++rank) {
     if (!joined.contains(rank)) missing.push_back(rank);
   }
   return missing;

@@ -38,13 +38,13 @@ class ControlFront {
   // Listens on the address (socket.h) and starts a thread. secret: at least 16 bytes.
   // Errors: as ListenOn.
   static Result<std::unique_ptr<ControlFront>> Listen(const std::string& address,
-                                                      const GroupIdentity& group,
+                                                      const WorldIdentity& world,
                                                       const std::string& secret,
                                                       const ControlOptions& options,
                                                       ControlEvents events);
-  // The same over one connection, which is one end of a socket pair: the member of a group of one has
+  // The same over one connection, which is one end of a socket pair: the member of a world of one has
   // the other. It may join as late as options.handshake says.
-  static Result<std::unique_ptr<ControlFront>> Over(Socket connection, const GroupIdentity& group,
+  static Result<std::unique_ptr<ControlFront>> Over(Socket connection, const WorldIdentity& world,
                                                     const std::string& secret,
                                                     const ControlOptions& options,
                                                     ControlEvents events);

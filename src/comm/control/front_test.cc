@@ -33,7 +33,7 @@ using std::chrono::seconds;
 const std::string kSecret(32, 's');
 constexpr seconds kLong(60);  // a test that waits for it has failed
 
-GroupIdentity Group(uint32_t world_size) {
+WorldIdentity World(uint32_t world_size) {
   return {.world_size = world_size, .epoch = 1, .config_hash = Digest("config")};
 }
 
@@ -93,18 +93,18 @@ T Value(Result<T> result) {
 struct Front {
   explicit Front(uint32_t ranks, const ControlOptions& options = {},
                  const std::string& address = "127.0.0.1:0")
-      : group(Group(ranks)),
-        control(Value(ControlFront::Listen(address, group, kSecret, options, events.callbacks()))) {
+      : world(World(ranks)),
+        control(Value(ControlFront::Listen(address, world, kSecret, options, events.callbacks()))) {
   }
 
   Events events;
-  GroupIdentity group;
+  WorldIdentity world;
   std::unique_ptr<ControlFront> control;
 };
 
 struct Rank {
   Rank(const Front& front, int rank, const ControlOptions& options = {})
-      : control(Value(ControlRank::Join(front.control->address(), front.group, rank, kSecret,
+      : control(Value(ControlRank::Join(front.control->address(), front.world, rank, kSecret,
                                         options, kLong, events.callbacks()))) {}
 
   Events events;
@@ -116,7 +116,7 @@ class RankProcess {
  public:
   RankProcess(const Front& front, int rank, const std::vector<std::string>& more = {}) {
     std::vector<std::string> words = {LATTE_RANK_PROCESS, front.control->address(),
-                                      std::to_string(front.group.world_size), std::to_string(rank),
+                                      std::to_string(front.world.world_size), std::to_string(rank),
                                       kSecret};
     words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> argv;
@@ -158,8 +158,8 @@ class Peer {
     return frame;
   }
   void Send(std::string_view bytes) { ASSERT_TRUE(connection_.SendBytes(bytes, 1 << 20)); }
-  void Join(const GroupIdentity& group, int rank) {
-    RankHandshake handshake(group, rank, kSecret);
+  void Join(const WorldIdentity& world, int rank) {
+    RankHandshake handshake(world, rank, kSecret);
     Send(*handshake.OnHello(Next()));
     ASSERT_TRUE(handshake.OnAnswer(Next()));
   }
@@ -233,23 +233,23 @@ TEST(Control, AFrameThatClaims4GiBIsRefused) {
 }
 
 // Joins with what differs; the front's text.
-std::string Refusal(Front& front, const GroupIdentity& group, int rank, const std::string& secret) {
+std::string Refusal(Front& front, const WorldIdentity& world, int rank, const std::string& secret) {
   const auto joined =
-      ControlRank::Join(front.control->address(), group, rank, secret, {}, kLong, {});
+      ControlRank::Join(front.control->address(), world, rank, secret, {}, kLong, {});
   return joined ? "none" : joined.error().message;
 }
 
 TEST(Control, ARankThatDoesNotBelongLearnsWhy) {
   Front front(2);
   Rank rank(front, 0);
-  ASSERT_NE(Refusal(front, front.group, 1, std::string(32, 't')).find("secret"), std::string::npos);
-  EXPECT_NE(Refusal(front, front.group, 0, kSecret).find("rank 0 has joined already"),
+  ASSERT_NE(Refusal(front, front.world, 1, std::string(32, 't')).find("secret"), std::string::npos);
+  EXPECT_NE(Refusal(front, front.world, 0, kSecret).find("rank 0 has joined already"),
             std::string::npos);
-  GroupIdentity old = front.group;
+  WorldIdentity old = front.world;
   old.epoch = 0;
   EXPECT_NE(Refusal(front, old, 1, kSecret).find("start of the group is 0, but that"),
             std::string::npos);
-  GroupIdentity other = front.group;
+  WorldIdentity other = front.world;
   other.config_hash = Digest("fp8");
   EXPECT_NE(Refusal(front, other, 1, kSecret).find("configuration"), std::string::npos);
   Rank last(front, 1);
@@ -297,7 +297,7 @@ TEST(Control, ARankNamesTheCulpritBeforeItEnds) {
 TEST(Control, TheFirstLossStays) {
   Front front(3);
   Peer peer(front);
-  peer.Join(front.group, 0);
+  peer.Join(front.world, 0);
   peer.Send(FrameBytes(FrameType::kLost, LostPayload({2, "first"})));
   peer.Send(FrameBytes(FrameType::kLost, LostPayload({1, "second"})));
   peer.Send(FrameBytes(FrameType::kData, "end"));
@@ -311,18 +311,18 @@ TEST(Control, TheFirstLossStays) {
 // A front that sends what the test says after a welcome, in the same packet, and then dies.
 RankLost LostAfter(const std::string& bytes, std::vector<std::pair<int, std::string>>* data) {
   Listener listener = Value(ListenOn("127.0.0.1:0"));
-  const GroupIdentity group = Group(1);
+  const WorldIdentity world = World(1);
   Events events;
   std::unique_ptr<ControlRank> rank;
   std::thread joining([&] {
     rank = Value(
-        ControlRank::Join(listener.address, group, 0, kSecret, {}, kLong, events.callbacks()));
+        ControlRank::Join(listener.address, world, 0, kSecret, {}, kLong, events.callbacks()));
   });
   {
     Socket accepted;
     while (accepted.fd() < 0) accepted = Accept(listener.socket);
     Connection connection(std::move(accepted), kMostHandshakeBytes);
-    const FrontHandshake front(group, kSecret);
+    const FrontHandshake front(world, kSecret);
     EXPECT_TRUE(connection.SendBytes(front.hello(), 1 << 20));
     std::vector<Frame> frames;
     while (frames.empty()) frames = Value(connection.Read());
@@ -352,7 +352,7 @@ TEST(Control, ARankThatDoesNotReadStopsNothing) {
   Front front(2, {.interval = seconds(60), .most_waiting = 1 << 20});
   Rank reads(front, 0);
   Peer deaf(front);
-  deaf.Join(front.group, 1);
+  deaf.Join(front.world, 1);
   ASSERT_TRUE(front.control->WaitForRanks(kLong));
   for (int i = 0; i < 64; ++i) front.control->Send(1, std::string(256 << 10, 'x'));
   front.control->Send(0, "still here");
@@ -364,7 +364,7 @@ TEST(Control, AMemberThatSendsNonsenseIsLost) {
   Front front(2);
   Rank stays(front, 0);
   Peer peer(front);
-  peer.Join(front.group, 1);
+  peer.Join(front.world, 1);
   peer.Send(FrameBytes(FrameType::kWelcome, ""));
   EXPECT_STREQ(front.events.Lost().what(),
                "rank 1 is lost: it sent a frame that ranks do not send");
@@ -385,14 +385,14 @@ TEST(Control, UnixSocketsAreOfThisUserOnly) {
 
 TEST(Control, AddressesAreChecked) {
   for (const char* address : {"", "localhost", ":80", "127.0.0.1:", "127.0.0.1:70000", "unix:"}) {
-    const auto front = ControlFront::Listen(address, Group(1), kSecret, {}, {});
+    const auto front = ControlFront::Listen(address, World(1), kSecret, {}, {});
     ASSERT_FALSE(front) << address;
     EXPECT_EQ(front.error().code, Code::kInvalidArgument) << front.error().message;
   }
-  EXPECT_EQ(ControlFront::Listen("192.0.2.1:1", Group(1), kSecret, {}, {}).error().code,
+  EXPECT_EQ(ControlFront::Listen("192.0.2.1:1", World(1), kSecret, {}, {}).error().code,
             Code::kUnavailable);
   const auto nobody =
-      ControlRank::Join("127.0.0.1:1", Group(1), 0, kSecret, {}, milliseconds(60), {});
+      ControlRank::Join("127.0.0.1:1", World(1), 0, kSecret, {}, milliseconds(60), {});
   ASSERT_FALSE(nobody);
   EXPECT_EQ(nobody.error().message,
             "cannot connect to the control address 127.0.0.1:1: Connection refused");
@@ -403,12 +403,12 @@ struct Pair {
     SocketPair pair = Value(MakeSocketPair());
     far = std::move(pair.far);
     control = Value(
-        ControlFront::Over(std::move(pair.near), Group(1), kSecret, options, events.callbacks()));
+        ControlFront::Over(std::move(pair.near), World(1), kSecret, options, events.callbacks()));
   }
   std::unique_ptr<ControlRank> Join(Events& rank) {
     const int fd = dup(far.fd());
     far.Close();
-    return Value(ControlRank::Join("fd:" + std::to_string(fd), Group(1), 0, kSecret, {}, kLong,
+    return Value(ControlRank::Join("fd:" + std::to_string(fd), World(1), 0, kSecret, {}, kLong,
                                    rank.callbacks()));
   }
 

@@ -37,8 +37,8 @@ std::string Printable(std::string text) {
 
 }  // namespace
 
-FrontHandshake::FrontHandshake(const GroupIdentity& group, std::string_view secret)
-    : group_(group), secret_(secret) {
+FrontHandshake::FrontHandshake(const WorldIdentity& world, std::string_view secret)
+    : world_(world), secret_(secret) {
   LATTE_CHECK(secret.size() >= kLeastSecretBytes, "a secret of {} bytes", secret.size());
   FieldWriter hello;
   hello.U32(kControlVersion);
@@ -65,12 +65,12 @@ Result<int> FrontHandshake::Check(const Frame& frame,
     return InvalidArgument("a rank may not join: it does not know the secret of this group");
   }
   if (version != kControlVersion) return Differs("protocol version", kControlVersion, version);
-  if (world_size != group_.world_size) {
-    return Differs("number of ranks", group_.world_size, world_size);
+  if (world_size != world_.world_size) {
+    return Differs("number of ranks", world_.world_size, world_size);
   }
-  if (epoch != group_.epoch) return Differs("start of the group", group_.epoch, epoch);
-  if (config_hash != group_.config_hash) {
-    return Differs("configuration", Short(group_.config_hash), Short(config_hash));
+  if (epoch != world_.epoch) return Differs("start of the group", world_.epoch, epoch);
+  if (config_hash != world_.config_hash) {
+    return Differs("configuration", Short(world_.config_hash), Short(config_hash));
   }
   if (rank >= world_size) {
     return InvalidArgument(
@@ -97,10 +97,10 @@ FrontHandshake::Answer FrontHandshake::OnFrame(const Frame& frame,
   return answer;
 }
 
-RankHandshake::RankHandshake(const GroupIdentity& group, int rank, std::string_view secret)
-    : group_(group), rank_(rank), secret_(secret) {
+RankHandshake::RankHandshake(const WorldIdentity& world, int rank, std::string_view secret)
+    : world_(world), rank_(rank), secret_(secret) {
   LATTE_CHECK(secret.size() >= kLeastSecretBytes, "a secret of {} bytes", secret.size());
-  LATTE_CHECK(group.config_hash.size() == kDigestBytes, "{} bytes", group.config_hash.size());
+  LATTE_CHECK(world.config_hash.size() == kDigestBytes, "{} bytes", world.config_hash.size());
 }
 
 Result<std::string> RankHandshake::OnHello(const Frame& frame) {
@@ -118,10 +118,10 @@ Result<std::string> RankHandshake::OnHello(const Frame& frame) {
   }
   FieldWriter join;
   join.U32(kControlVersion);
-  join.U32(group_.world_size);
+  join.U32(world_.world_size);
   join.U32(static_cast<uint32_t>(rank_));
-  join.U64(group_.epoch);
-  join.Bytes(group_.config_hash);
+  join.U64(world_.epoch);
+  join.Bytes(world_.config_hash);
   join.Bytes(RandomBytes(kNonceBytes));
   join.Bytes(Proof(secret_, kJoinPurpose + frame.payload + join.bytes()));
   exchanged_ = frame.payload + join.bytes();

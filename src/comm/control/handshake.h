@@ -1,5 +1,5 @@
 // How a rank joins its front. Both prove that they know the secret, which is never sent, and the
-// front refuses a rank that does not belong to this start of this group.
+// front refuses a rank that does not belong to this start of this world.
 //
 //   front → rank  kHello    u32 version, 32 bytes nonce
 //   rank → front  kJoin     u32 version, u32 world size, u32 rank, u64 epoch, 32 bytes config hash,
@@ -25,9 +25,9 @@ namespace latte {
 inline constexpr uint32_t kControlVersion = 1;
 inline constexpr size_t kMostHandshakeBytes = 512;  // of a payload
 
-struct GroupIdentity {
+struct WorldIdentity {
   uint32_t world_size = 1;
-  uint64_t epoch = 0;       // number of the start of the group: another after every restart
+  uint64_t epoch = 0;       // number of the start of the world: another after every restart
   std::string config_hash;  // Digest (secret.h) of everything that ranks must agree on
 };
 
@@ -35,7 +35,7 @@ struct GroupIdentity {
 class FrontHandshake {
  public:
   // secret: at least 16 bytes.
-  FrontHandshake(const GroupIdentity& group, std::string_view secret);
+  FrontHandshake(const WorldIdentity& world, std::string_view secret);
 
   // The first frame to send.
   const std::string& hello() const { return hello_; }
@@ -51,7 +51,7 @@ class FrontHandshake {
  private:
   Result<int> Check(const Frame& frame, const std::function<bool(int)>& has_joined) const;
 
-  const GroupIdentity& group_;
+  const WorldIdentity& world_;
   std::string_view secret_;
   std::string hello_payload_;
   std::string hello_;
@@ -60,7 +60,7 @@ class FrontHandshake {
 // The rank's side.
 class RankHandshake {
  public:
-  RankHandshake(const GroupIdentity& group, int rank, std::string_view secret);
+  RankHandshake(const WorldIdentity& world, int rank, std::string_view secret);
 
   // The frame to send after the front's first. Errors: kCorrupt; kUnsupported, another version.
   Result<std::string> OnHello(const Frame& frame);
@@ -68,7 +68,7 @@ class RankHandshake {
   Status OnAnswer(const Frame& frame) const;
 
  private:
-  const GroupIdentity& group_;
+  const WorldIdentity& world_;
   int rank_;
   std::string_view secret_;
   std::string exchanged_;  // both payloads

@@ -11,7 +11,7 @@ namespace {
 
 const std::string kSecret(32, 's');
 
-GroupIdentity Group() { return {.world_size = 4, .epoch = 7, .config_hash = Digest("config")}; }
+WorldIdentity World() { return {.world_size = 4, .epoch = 7, .config_hash = Digest("config")}; }
 
 Frame Only(std::string_view bytes) {
   FrameReader reader(kMostHandshakeBytes);
@@ -20,12 +20,12 @@ Frame Only(std::string_view bytes) {
   return frames->front();
 }
 
-// The front's answer to a rank of `group`.
-FrontHandshake::Answer Answer(const GroupIdentity& group, int rank,
+// The front's answer to a rank of `world`.
+FrontHandshake::Answer Answer(const WorldIdentity& world, int rank,
                               const std::string& secret = kSecret, int joined = -1) {
-  const GroupIdentity fronts = Group();
+  const WorldIdentity fronts = World();
   const FrontHandshake front(fronts, kSecret);
-  RankHandshake handshake(group, rank, secret);
+  RankHandshake handshake(world, rank, secret);
   const auto join = handshake.OnHello(Only(front.hello()));
   EXPECT_TRUE(join);
   FrontHandshake::Answer answer =
@@ -39,9 +39,9 @@ FrontHandshake::Answer Answer(const GroupIdentity& group, int rank,
   return answer;
 }
 
-std::string Refusal(const GroupIdentity& group, int rank = 2, const std::string& secret = kSecret,
+std::string Refusal(const WorldIdentity& world, int rank = 2, const std::string& secret = kSecret,
                     int joined = -1) {
-  const auto answer = Answer(group, rank, secret, joined);
+  const auto answer = Answer(world, rank, secret, joined);
   return answer.rank ? "none" : answer.rank.error().message;
 }
 
@@ -63,40 +63,40 @@ TEST(Secret, DigestAndProofHaveTheirKnownValues) {
   EXPECT_NE(RandomBytes(32), RandomBytes(32));
 }
 
-TEST(Handshake, ARankOfTheGroupJoins) { EXPECT_EQ(*Answer(Group(), 3).rank, 3); }
+TEST(Handshake, ARankOfTheWorldJoins) { EXPECT_EQ(*Answer(World(), 3).rank, 3); }
 
 TEST(Handshake, RefusalsNameBothValues) {
-  GroupIdentity group = Group();
-  group.world_size = 8;
-  EXPECT_EQ(Refusal(group),
+  WorldIdentity world = World();
+  world.world_size = 8;
+  EXPECT_EQ(Refusal(world),
             "a rank may not join: its number of ranks is 8, but that of this group is 4; start all "
             "ranks with the same program and options");
-  group = Group();
-  group.epoch = 6;
-  EXPECT_NE(Refusal(group).find("start of the group is 6, but that of this group is 7"),
+  world = World();
+  world.epoch = 6;
+  EXPECT_NE(Refusal(world).find("start of the group is 6, but that of this group is 7"),
             std::string::npos);
-  group = Group();
-  group.config_hash = Digest("other");
-  EXPECT_NE(Refusal(group).find("configuration is d9298a10d1b0, but that of this group is "),
+  world = World();
+  world.config_hash = Digest("other");
+  EXPECT_NE(Refusal(world).find("configuration is d9298a10d1b0, but that of this group is "),
             std::string::npos)
-      << Refusal(group);
-  EXPECT_EQ(Refusal(Group(), 4), "a rank may not join: it is rank 4 of 4");
-  EXPECT_EQ(Refusal(Group(), 2, kSecret, 2),
+      << Refusal(world);
+  EXPECT_EQ(Refusal(World(), 4), "a rank may not join: it is rank 4 of 4");
+  EXPECT_EQ(Refusal(World(), 2, kSecret, 2),
             "a rank may not join: rank 2 has joined already; give each its own number");
 }
 
 TEST(Handshake, WithoutTheSecretNothingElseIsSaid) {
-  GroupIdentity group = Group();
-  group.epoch = 6;
-  EXPECT_EQ(Refusal(group, 2, std::string(32, 't')),
+  WorldIdentity world = World();
+  world.epoch = 6;
+  EXPECT_EQ(Refusal(world, 2, std::string(32, 't')),
             "a rank may not join: it does not know the secret of this group");
 }
 
 TEST(Handshake, AnOldRequestToJoinIsNoProof) {
-  const GroupIdentity group = Group();
-  const FrontHandshake front(group, kSecret);
-  const FrontHandshake later(group, kSecret);
-  RankHandshake rank(group, 1, kSecret);
+  const WorldIdentity world = World();
+  const FrontHandshake front(world, kSecret);
+  const FrontHandshake later(world, kSecret);
+  RankHandshake rank(world, 1, kSecret);
   const auto join = rank.OnHello(Only(front.hello()));
   const auto none = [](int) { return false; };
   EXPECT_TRUE(front.OnFrame(Only(*join), none).rank);
@@ -104,9 +104,9 @@ TEST(Handshake, AnOldRequestToJoinIsNoProof) {
 }
 
 TEST(Handshake, EveryByteOfTheRequestIsProved) {
-  const GroupIdentity group = Group();
-  const FrontHandshake front(group, kSecret);
-  RankHandshake rank(group, 1, kSecret);
+  const WorldIdentity world = World();
+  const FrontHandshake front(world, kSecret);
+  RankHandshake rank(world, 1, kSecret);
   Frame join = Only(*rank.OnHello(Only(front.hello())));
   for (size_t i = 0; i < join.payload.size(); ++i) {
     Frame changed = join;
@@ -119,9 +119,9 @@ TEST(Handshake, EveryByteOfTheRequestIsProved) {
 }
 
 TEST(Handshake, AFrontWithoutTheSecretIsNotTrusted) {
-  const GroupIdentity group = Group();
-  const FrontHandshake front(group, kSecret);
-  RankHandshake rank(group, 1, kSecret);
+  const WorldIdentity world = World();
+  const FrontHandshake front(world, kSecret);
+  RankHandshake rank(world, 1, kSecret);
   ASSERT_TRUE(rank.OnHello(Only(front.hello())));
   EXPECT_FALSE(rank.OnAnswer({FrameType::kWelcome, std::string(32, 'x')}));
   EXPECT_FALSE(rank.OnAnswer({FrameType::kHeartbeat, ""}));
@@ -130,8 +130,8 @@ TEST(Handshake, AFrontWithoutTheSecretIsNotTrusted) {
 }
 
 TEST(Handshake, AnotherVersionOfTheFrontIsNamed) {
-  const GroupIdentity group = Group();
-  RankHandshake rank(group, 1, kSecret);
+  const WorldIdentity world = World();
+  RankHandshake rank(world, 1, kSecret);
   FieldWriter hello;
   hello.U32(kControlVersion + 1);
   hello.Bytes(std::string(32, 'n'));

@@ -91,12 +91,12 @@ struct ControlRank::State {
 };
 
 Result<std::unique_ptr<ControlRank>> ControlRank::Join(
-    const std::string& address, const GroupIdentity& group, int rank, const std::string& secret,
+    const std::string& address, const WorldIdentity& world, int rank, const std::string& secret,
     const ControlOptions& options, std::chrono::milliseconds deadline, ControlEvents events) {
   const Clock::time_point end = Clock::now() + deadline;
   LATTE_ASSIGN_OR_RETURN(Socket socket, ConnectTo(address, deadline));
   Connection connection(std::move(socket), kMostHandshakeBytes);
-  RankHandshake handshake(group, rank, secret);
+  RankHandshake handshake(world, rank, secret);
   std::vector<Frame> arrived;
   LATTE_ASSIGN_OR_RETURN(const Frame hello, AwaitFrame(connection, arrived, end));
   LATTE_ASSIGN_OR_RETURN(const std::string join, handshake.OnHello(hello));
@@ -106,7 +106,7 @@ Result<std::unique_ptr<ControlRank>> ControlRank::Join(
   LATTE_RETURN_IF_ERROR(handshake.OnAnswer(answer));
   return CatchExhaustion([&]() -> Result<std::unique_ptr<ControlRank>> {
     auto state = std::make_unique<State>(std::move(connection), std::move(arrived),
-                                         group.world_size, options, std::move(events));
+                                         world.world_size, options, std::move(events));
     State& running = *state;
     running.thread = std::thread([&running] { running.Run(); });
     return std::unique_ptr<ControlRank>(new ControlRank(std::move(state)));

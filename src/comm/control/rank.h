@@ -17,7 +17,7 @@ class ControlRank {
   // Connects, trying again until the deadline, joins, and starts a thread.
   // Errors: as ConnectTo and RankHandshake; kUnavailable: no answer within the deadline.
   static Result<std::unique_ptr<ControlRank>> Join(
-      const std::string& address, const GroupIdentity& group, int rank, const std::string& secret,
+      const std::string& address, const WorldIdentity& world, int rank, const std::string& secret,
       const ControlOptions& options, std::chrono::milliseconds deadline, ControlEvents events);
   // Leaves: the front is told that this is no loss.
   ~ControlRank();

@@ -36,7 +36,7 @@ struct LoadedModel {
   std::unique_ptr<Model> model;
 };
 
-Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, RankGroup* ranks,
+Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, RankWorld* ranks,
                              const LoadingHooks& hooks) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   LATTE_ASSIGN_OR_RETURN(ComputeDevice device, ComputeDevice::Open(options.device));
@@ -103,7 +103,7 @@ Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, Ran
 
 }  // namespace
 
-Result<CreatedEngine> CreateEngine(const EngineOptions& options, ModelFiles files, RankGroup* ranks,
+Result<CreatedEngine> CreateEngine(const EngineOptions& options, ModelFiles files, RankWorld* ranks,
                                    const LoadingHooks& hooks) {
   return CatchExhaustion([&] { return Create(options, std::move(files), ranks, hooks); });
 }

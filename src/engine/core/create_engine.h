@@ -10,7 +10,7 @@
 #include "src/checkpoint/check_weights.h"
 #include "src/checkpoint/model_files.h"
 #include "src/engine/core/engine_core.h"
-#include "src/engine/link/rank_group.h"
+#include "src/engine/link/rank_world.h"
 
 namespace latte {
 
@@ -29,9 +29,9 @@ struct LoadingHooks {
 };
 
 // Loads the weights of `files.dir`. `ranks`: this process leads them, and all compute; it outlives the
-// engine. Errors: as Engine::Create; of RankGroup::Share and JoinEngines.
+// engine. Errors: as Engine::Create; of RankWorld::Share and JoinEngines.
 [[nodiscard]] Result<CreatedEngine> CreateEngine(const EngineOptions& options, ModelFiles files,
-                                                 RankGroup* ranks = nullptr,
+                                                 RankWorld* ranks = nullptr,
                                                  const LoadingHooks& hooks = {});
 
 }  // namespace latte

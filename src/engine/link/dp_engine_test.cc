@@ -419,11 +419,11 @@ TEST_P(DpEngineFailsTest, ARankThatFailsIsNamedAndEndsAll) {
 TEST(RankGroups, RanksThatWereToldOtherwiseAreRefused) {
   RunRanks(2, {}, [](Communicator& world) {
     const int rank = world.rank();
-    const auto made = RankGroup::Create(world.Split(0, rank), {.groups = 1 + rank});
+    const auto made = RankWorld::Create(world.Split(0, rank), {.groups = 1 + rank});
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().code, Code::kInvalidArgument);
     const auto whole =
-        RankGroup::Create(world.Split(0, rank), {.groups = 2, .whole_experts = rank == 1});
+        RankWorld::Create(world.Split(0, rank), {.groups = 2, .whole_experts = rank == 1});
     ASSERT_FALSE(whole);
     EXPECT_NE(whole.error().message.find("only on rank 1"), std::string::npos);
   });

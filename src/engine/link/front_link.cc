@@ -29,7 +29,7 @@ Result<std::unique_ptr<FrontLink>> FrontLink::Join(const FrontAddress& front, in
   events.lost = std::move(lost);
   events.data = [at = link.get()](int, const std::string& bytes) { at->OnMessage(bytes); };
   events.left = [at = link.get()](int) { at->OnLeft(); };
-  const GroupIdentity group{.world_size = static_cast<uint32_t>(ranks),
+  const WorldIdentity group{.world_size = static_cast<uint32_t>(ranks),
                             .epoch = 0,  // every start has an address and a secret of its own
                             .config_hash = front.config_hash};
   LATTE_ASSIGN_OR_RETURN(link->control_, ControlRank::Join(front.address, group, rank, front.secret,

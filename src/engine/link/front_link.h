@@ -21,11 +21,11 @@
 
 namespace latte {
 
-// Where the front of a group of ranks listens, and what proves that a rank is one of them.
+// Where the front of a world of ranks listens, and what proves that a rank is one of them.
 struct FrontAddress {
   std::string address;
   std::string secret;       // at least 16 bytes
-  std::string config_hash;  // GroupIdentity::config_hash
+  std::string config_hash;  // WorldIdentity::config_hash
   int inherited = -1;       // ChildProcesses::Start; where the address is that of a socket pair
 };
 

@@ -113,7 +113,7 @@ Status RemoteEngine::LaunchOne(FrontAddress address, const RankStarter& start) {
   return {};
 }
 
-GroupIdentity RemoteEngine::Identity() const {
+WorldIdentity RemoteEngine::Identity() const {
   return {.world_size = static_cast<uint32_t>(options_.ranks),
           .epoch = 0,  // every start has an address and a secret of its own
           .config_hash = options_.config_hash};

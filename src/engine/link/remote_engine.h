@@ -1,6 +1,6 @@
-// An engine that other processes are: the ranks of a group, or one process alone. The front, which is no rank,
+// An engine that other processes are: the ranks of a world, or one process alone. The front, which is no rank,
 // starts them, checks requests, and gets events from rank 0 (front_link.h). When a rank is lost, every call
-// fails with an error that names it; the front then starts another group.
+// fails with an error that names it; the front then starts another world.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ using RankStarter =
 
 struct RemoteOptions {
   int ranks = 1;
-  std::string config_hash;  // GroupIdentity::config_hash
+  std::string config_hash;  // WorldIdentity::config_hash
   double step_timeout = 0;  // seconds; a rank 0 that reports nothing for longer is stuck; 0: never
   ControlOptions control = {};
   std::chrono::milliseconds joining = std::chrono::minutes(2);  // until all ranks have joined
@@ -73,7 +73,7 @@ class RemoteEngine final : public Engine {
 
   [[nodiscard]] Status Launch(const RankStarter& start, const std::stop_token& stop);
   [[nodiscard]] Status LaunchOne(FrontAddress address, const RankStarter& start);
-  GroupIdentity Identity() const;
+  WorldIdentity Identity() const;
   ControlEvents Events();
   [[nodiscard]] Status AwaitJoined(const std::stop_token& stop);
   [[nodiscard]] Status AwaitLoaded(const std::stop_token& stop);

@@ -125,7 +125,7 @@ Result<Settings> SettingsOf(const ModelConfig& config, const BenchModelOptions& 
 
 // Memory of each rank. Only the first group computes the sequences.
 Result<JsonOut> RanksJson(const Model& model, const BenchModelOptions& options,
-                          const Machine& machine, const RankGroup* ranks) {
+                          const Machine& machine, const RankWorld* ranks) {
   const std::vector<int64_t> weights =
       ranks == nullptr ? std::vector<int64_t>{model.weight_bytes()} : ranks->weight_bytes();
   const int64_t per_group = std::ssize(weights) / (ranks == nullptr ? 1 : ranks->groups());
@@ -325,7 +325,7 @@ Status BenchModelOptions::Validate() const {
 }
 
 Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
-                           const ComputeDevice& device, const MlaRates& rates, RankGroup* ranks,
+                           const ComputeDevice& device, const MlaRates& rates, RankWorld* ranks,
                            const JobProgress& progress) {
   const Machine& machine = device.machine();
   LATTE_RETURN_IF_ERROR(options.Validate());

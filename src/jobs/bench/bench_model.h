@@ -8,7 +8,7 @@
 
 #include "src/base/json_out_fwd.h"
 #include "src/engine/core/compute_device.h"
-#include "src/engine/link/rank_group.h"
+#include "src/engine/link/rank_world.h"
 #include "src/jobs/job_progress.h"
 #include "src/layers/mla/calibration.h"
 #include "src/models/model.h"
@@ -48,7 +48,7 @@ struct BenchModelOptions {
 // clang-format on
 [[nodiscard]] Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
                                          const ComputeDevice& device, const MlaRates& rates,
-                                         RankGroup* ranks = nullptr,
+                                         RankWorld* ranks = nullptr,
                                          const JobProgress& progress = {});
 
 }  // namespace latte

@@ -16,12 +16,12 @@
 
 int main(int argc, char** argv) {
   if (argc < 5) return 2;
-  const latte::GroupIdentity group{.world_size = static_cast<uint32_t>(std::atoi(argv[2])),
+  const latte::WorldIdentity world{.world_size = static_cast<uint32_t>(std::atoi(argv[2])),
                                    .epoch = 1,
                                    .config_hash = latte::Digest("config")};
   std::atomic<bool> ended = false;
   const auto rank = latte::ControlRank::Join(
-      argv[1], group, std::atoi(argv[3]), argv[4], {}, std::chrono::seconds(10),
+      argv[1], world, std::atoi(argv[3]), argv[4], {}, std::chrono::seconds(10),
       {.lost = [&](const latte::RankLost&) { ended = true; }, .left = [&](int) { ended = true; }});
   if (!rank) {
     std::fprintf(stderr, "%s\n", latte::ToString(rank.error()).c_str());

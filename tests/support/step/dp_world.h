@@ -16,7 +16,7 @@
 
 #include "src/base/random.h"
 #include "src/engine/link/dp_engine.h"
-#include "src/engine/link/rank_group.h"
+#include "src/engine/link/rank_world.h"
 #include "src/models/registry.h"
 #include "tests/support/avx2_machine.h"
 #include "tests/support/comm/recorded.h"
@@ -117,10 +117,10 @@ struct DpWorld {
     traces.assign(static_cast<size_t>(ranks), {});
     RunRanks(ranks, {.deadline = std::chrono::seconds(60)}, [&](Communicator& threads) {
       const auto recorded = MakeRecorded(threads, traces[static_cast<size_t>(threads.rank())]);
-      const auto made = RankGroup::Create(recorded->Split(0, threads.rank()),
+      const auto made = RankWorld::Create(recorded->Split(0, threads.rank()),
                                           {.groups = groups, .whole_experts = whole_experts});
       ASSERT_TRUE(made) << ToString(made.error());
-      RankGroup& group = **made;
+      RankWorld& group = **made;
       if (!group.leads()) return Follow(group);
       ModelOptions options = Wanted();
       ASSERT_TRUE(group.AnnounceModel("any", options));
@@ -140,9 +140,9 @@ struct DpWorld {
     });
   }
 
-  void Follow(RankGroup& group) const {
+  void Follow(RankWorld& group) const {
     const int rank = group.world().rank();
-    RankGroup::Loaders load;
+    RankWorld::Loaders load;
     load.share = [&](const std::string&, const ModelOptions& options) {
       std::unique_ptr<Model> share = Load(options);
       return Result<std::unique_ptr<Model>>(wrap ? wrap(std::move(share), rank) : std::move(share));

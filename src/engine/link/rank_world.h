@@ -29,14 +29,14 @@ struct RankLayout {
       1;  // ranks that share the machine's memory with this one, itself included
 };
 
-class RankGroup {
+class RankWorld {
  public:
   // Every rank makes one. Errors: kInvalidArgument if ranks divide the model otherwise; kUnavailable for a
   // lost rank.
-  [[nodiscard]] static Result<std::unique_ptr<RankGroup>> Create(
+  [[nodiscard]] static Result<std::unique_ptr<RankWorld>> Create(
       std::unique_ptr<Communicator> world, const RankLayout& layout);
   // Rank 0 stops the others, if none is lost.
-  ~RankGroup();
+  ~RankWorld();
 
   bool leads() const { return world_->rank() == 0; }
   int64_t groups() const { return comms_.groups; }
@@ -83,7 +83,7 @@ class RankGroup {
   [[nodiscard]] Status Follow(const Machine& machine, const Loaders& load);
 
  private:
-  RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layout);
+  RankWorld(std::unique_ptr<Communicator> world, const RankLayout& layout);
   void SetShares(ModelOptions& options) const;
   [[nodiscard]] Status Agree(const Result<std::unique_ptr<Model>>& share);
   [[nodiscard]] Result<std::unique_ptr<SpreadEngine>> MakeSpread(const Settings& group,

@@ -1,4 +1,4 @@
-#include "src/engine/link/rank_group.h"
+#include "src/engine/link/rank_world.h"
 
 #include <chrono>
 #include <cstring>
@@ -54,7 +54,7 @@ std::vector<std::byte> WriteEngine(const Settings& settings, const ModelKey& key
 
 }  // namespace
 
-RankGroup::RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layout)
+RankWorld::RankWorld(std::unique_ptr<Communicator> world, const RankLayout& layout)
     : world_(std::move(world)),
       comms_{.world = world_.get(), .group = world_.get(), .groups = layout.groups},
       whole_experts_(layout.whole_experts),
@@ -81,36 +81,36 @@ RankGroup::RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layo
   followers_ = Followers(comms_, Followers::Of::kWorld);
 }
 
-Result<std::unique_ptr<RankGroup>> RankGroup::Create(std::unique_ptr<Communicator> world,
+Result<std::unique_ptr<RankWorld>> RankWorld::Create(std::unique_ptr<Communicator> world,
                                                      const RankLayout& layout) {
-  std::unique_ptr<RankGroup> out;
+  std::unique_ptr<RankWorld> out;
   Status agreed;
   LATTE_RETURN_IF_ERROR(CatchLostRanks([&] {
     agreed = AgreeOn(layout, *world);
-    if (agreed) out.reset(new RankGroup(std::move(world), layout));
+    if (agreed) out.reset(new RankWorld(std::move(world), layout));
   }));
   LATTE_RETURN_IF_ERROR(agreed);
   return out;
 }
 
-RankGroup::~RankGroup() {
+RankWorld::~RankWorld() {
   if (!leads() || lost_) return;
   // A follower that is lost now has nothing left to compute.
   (void)CatchLostRanks([&] { followers_.Stop(); });
 }
 
-RankShare RankGroup::share() const {
+RankShare RankWorld::share() const {
   return {comms_.group->rank(), comms_.group->size(), whole_experts_};
 }
 
-void RankGroup::SetShares(ModelOptions& options) const {
+void RankWorld::SetShares(ModelOptions& options) const {
   options.share = share();
   if (comms_.groups > 1)
     options.expert_share = RankShare{world_->rank(), world_->size(), whole_experts_};
   if (comms_.cache != nullptr) options.head_share = HeadShare(options.share, comms_.cache->size());
 }
 
-Status RankGroup::AnnounceModel(const std::string& name, ModelOptions& options) {
+Status RankWorld::AnnounceModel(const std::string& name, ModelOptions& options) {
   SetShares(options);
   WireWriter out;
   out.Text(name);
@@ -125,7 +125,7 @@ Status RankGroup::AnnounceModel(const std::string& name, ModelOptions& options) 
 }
 
 // Every rank calls it: what it loaded, or that it could not.
-Status RankGroup::Agree(const Result<std::unique_ptr<Model>>& share) {
+Status RankWorld::Agree(const Result<std::unique_ptr<Model>>& share) {
   struct Loaded {
     int64_t ok = 0;
     uint64_t config = 0;
@@ -158,19 +158,19 @@ Status RankGroup::Agree(const Result<std::unique_ptr<Model>>& share) {
   return {};
 }
 
-Result<std::unique_ptr<Model>> RankGroup::Share(Result<std::unique_ptr<Model>> share) {
+Result<std::unique_ptr<Model>> RankWorld::Share(Result<std::unique_ptr<Model>> share) {
   LATTE_RETURN_IF_ERROR(Agree(share));
   return std::move(*share);
 }
 
-Result<std::unique_ptr<Model>> RankGroup::ShareInGroups(Result<std::unique_ptr<Model>> share) {
+Result<std::unique_ptr<Model>> RankWorld::ShareInGroups(Result<std::unique_ptr<Model>> share) {
   LATTE_RETURN_IF_ERROR(Agree(share));
   in_groups_.emplace(comms_, Followers::Of::kGroup);
   if (across_) in_spread_.emplace(comms_.ForSpread(), Followers::Of::kWorld);
   return std::move(*share);
 }
 
-Result<std::unique_ptr<Engine>> RankGroup::JoinEngines(const Settings& settings,
+Result<std::unique_ptr<Engine>> RankWorld::JoinEngines(const Settings& settings,
                                                        const ModelKey& key,
                                                        const MakeEngine& make) {
   const std::vector<std::byte> message = WriteEngine(settings, key);
@@ -195,7 +195,7 @@ Result<std::unique_ptr<Engine>> RankGroup::JoinEngines(const Settings& settings,
 }
 
 // The engine of spread requests, in the memory of `own`; null: requests are not spread.
-Result<std::unique_ptr<SpreadEngine>> RankGroup::MakeSpread(const Settings& group,
+Result<std::unique_ptr<SpreadEngine>> RankWorld::MakeSpread(const Settings& group,
                                                             const MakeEngine& make,
                                                             const EngineCore& own) {
   const std::optional<Settings> settings = in_spread_ ? SpreadSettings(group) : std::nullopt;
@@ -214,7 +214,7 @@ Result<std::unique_ptr<SpreadEngine>> RankGroup::MakeSpread(const Settings& grou
 }
 
 // Another rank than 0: leads its group, or follows its leader, until the engines end.
-Status RankGroup::JoinGroups(std::span<const std::byte> message, std::shared_ptr<const Model> share,
+Status RankWorld::JoinGroups(std::span<const std::byte> message, std::shared_ptr<const Model> share,
                              const Tokenizer* tokenizer, const Machine& machine) {
   if (comms_.leaders == nullptr) {
     latte::Follow({share.get(), &machine, comms_, Followers::Of::kGroup});
@@ -248,7 +248,7 @@ Status RankGroup::JoinGroups(std::span<const std::byte> message, std::shared_ptr
   return {};
 }
 
-Status RankGroup::Follow(const Machine& machine, const Loaders& load) {
+Status RankWorld::Follow(const Machine& machine, const Loaders& load) {
   std::vector<std::byte> message;
   Result<Announcement> first = Announcement();
   LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { first = NextAnnouncement(*world_, message); }));
