@@ -130,14 +130,14 @@ Status StartServer(ServeParts parts, const Chosen& chosen, const ModelFiles& fil
   return Serve(parts);
 }
 
-// One process that is the server and the engine: alone, or rank 0 of ranks that were started by hand.
+// Serves with an engine in this process: alone, or rank 0 of ranks that were started by hand.
 Status ServeHere(const Chosen& chosen, const ModelFiles& files, RankWorld* ranks) {
   ServeParts parts{.options = chosen.serve, .version = LATTE_VERSION, .say = TellLine};
   parts.load = [&] { return MakeEngine(chosen.engine, files, ranks); };
   return StartServer(std::move(parts), chosen, files);
 }
 
-// The server, whose engine are the ranks, or the one process, that it starts.
+// Serves with an engine in other processes, which the server starts: ranks, or a single process.
 Status ServeRanks(const Chosen& chosen, const ModelFiles& files) {
   std::stop_source stop;
   ServeParts parts{.options = chosen.serve, .version = LATTE_VERSION, .say = TellLine};

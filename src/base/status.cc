@@ -26,7 +26,7 @@ constexpr std::array<Row, 9> kRows = {{
 const Row& RowOf(Code code) { return kRows[static_cast<size_t>(code)]; }
 
 constexpr size_t kMaxMessageBytes = 2000;
-constexpr size_t kEndBytes = 500;  // of them, for what to do, which stands last
+constexpr size_t kEndBytes = 500;  // kept from the end, which says what to do
 constexpr std::string_view kGap = " … ";
 
 // Where the code point that holds byte `at` begins.

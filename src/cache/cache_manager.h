@@ -1,4 +1,4 @@
-// Which page holds what: pages in use by sequences, pages kept because a later prompt may begin
+// Manages the pages: pages in use by sequences, pages kept because a later prompt may begin
 // with their tokens, and free pages. Every user of a page holds one reference; the prefix tree is
 // one of the users. The manager moves no bytes: TakeOps returns the copies, loads and saves that
 // the engine must carry out before the next step computes.

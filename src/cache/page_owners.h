@@ -1,6 +1,6 @@
-// Which rank has which page, where several ranks divide a cache (src/tensor/key_owner.h), and at which
-// place. A page id is global: page `id` lies with owner id mod D at place id / D. The i-th page of every
-// sequence is a page of one owner, so prefixes are shared and pages copied within one rank.
+// The rank and the place of each page, if several ranks divide a cache (src/tensor/key_owner.h). A page id
+// is global: owner id mod D holds page `id` at place id / D. The i-th pages of all sequences belong to one
+// owner, so sharing a prefix and copying a page stay within one rank.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// One page of one prefix as a file: everything that its bytes depend on, then the bytes, each part
-// with a checksum. docs/formats/prefix_file.md draws the format. Functions here convert between
+// One page of one prefix as a file: all inputs that determine its bytes, then the bytes, each part
+// with a checksum. docs/formats/prefix_file.md specifies the format. The functions here convert between
 // bytes and values; they open no files.
 #pragma once
 

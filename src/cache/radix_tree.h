@@ -1,7 +1,7 @@
 // clang-format off
-// The prefix tree: which page holds the cached rows of which beginning of a prompt. One node per
-// page; prompts with different salts share nothing. The tree holds no references and frees nothing:
-// the caller reports which pages are used, and the tree names the page to evict first.
+// The prefix tree: maps the beginnings of prompts to the pages with their cached rows. It has one node
+// per page; prompts with different salts share nothing. The tree holds no references and frees nothing:
+// the caller reports the pages in use, and the tree names the page to evict first.
 //
 //   salt "a" ── [1 2 3 4] page 7 ─┬─ [5 6 7 8] page 2
 //                                 └─ [5 6 9 9] page 0      (page_tokens = 4)

@@ -1,4 +1,4 @@
-// What every function of the C API does around its call: errors, exceptions, null pointers, buffers.
+// The common wrapper of all functions of the C API: errors, exceptions, null pointers, buffers.
 #pragma once
 
 #include <algorithm>

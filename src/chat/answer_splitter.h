@@ -1,5 +1,5 @@
-// Splits the text of an answer into reasoning, content and calls of functions while it is generated.
-// The one reader of <think> and </think> in answers.
+// Splits the text of an answer into reasoning, content and function calls while it is generated.
+// Only this file parses <think> and </think> in answers.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Brings a conversation into the order that chat formats can write. Clients put results of tools
-// where they like and say by an id which call each one answers; most formats write no ids, and
-// models take the first result for that of the first call.
+// Puts a conversation into the order of chat formats. Clients send tool results in any order, with the
+// id of the call that each one answers. Most formats write no ids, and models match results to calls
+// by their order.
 #pragma once
 
 #include <cstddef>

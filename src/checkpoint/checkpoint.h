@@ -1,4 +1,4 @@
-// A checkpoint: named tensors in one or more memory-mapped files. Two containers are read: folders
+// A checkpoint: named tensors in one or more memory-mapped files. There are two containers: folders
 // of safetensors files (safetensors/) and GGUF files (gguf/).
 #pragma once
 

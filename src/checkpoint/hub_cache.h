@@ -1,4 +1,4 @@
-// The Hugging Face cache: where it is and what its folders are called.
+// The Hugging Face cache: its place and the names of its folders.
 //
 // Layout, from huggingface_hub: HUB/models--org--name/{refs/<revision>, snapshots/<commit>/<file>, blobs/<etag>}.
 // A ref holds a commit, and the files of a snapshot are relative links to blobs.

@@ -1,5 +1,5 @@
-// The small files of a model's folder, each read once: a program loads them here and hands them on to
-// everything that needs them.
+// The small files of a model's folder. A program loads each of them once, here, and passes them to
+// all users.
 #pragma once
 
 #include <string>

@@ -1,16 +1,16 @@
-// Where ranks meet: the collectives of one group of ranks.
+// The collectives of one group of ranks.
 //
-// A rank is one process of a model that runs on several (in tests: one thread). Every rank of a
-// group calls the same collectives of that group in the same order with the same counts; ranks of
-// several groups call the collectives of all their groups in one order. Counts that are zero are
-// fine, so a rank without tokens takes part like any other.
+// A rank is one of the processes that run a model (in tests: one thread). Every rank of a group calls the
+// same collectives of that group in the same order with the same counts. Ranks of several groups call the
+// collectives of all their groups in one order. Counts may be zero, so a rank without tokens takes part
+// like any other.
 //
 // Sums are added in f32 in the order of ranks, element by element: ((x0 + x1) + x2) + …. So every
 // rank gets the same bytes, whatever the backend and the size of the message.
 //
 // Failure  A collective that cannot end throws RankLost: a rank has died, does not answer within the
 //          deadline, or computes something else. Layers return void, so it is an exception
-//          (docs/adr/0012-a-lost-rank-is-thrown.md). The group is of no use afterwards: every later
+//          (docs/adr/0012-a-lost-rank-is-thrown.md). The group is unusable afterwards: every later
 //          call of it, its parent and its parts throws the same.
 // Threads  One thread at a time calls collectives; Abandon may be called by any thread.
 // Memory   Buffers for sums and messages grow to the largest call and stay. May throw

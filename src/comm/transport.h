@@ -1,4 +1,4 @@
-// Messages between ranks: what a backend provides. Collectives are made of them in exchange.h.
+// Messages between ranks, which each backend provides. exchange.h makes collectives of them.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Results of a Service that its program has not taken yet.
+// The pending results of a Service.
 #pragma once
 
 #include <chrono>

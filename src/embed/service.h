@@ -1,5 +1,5 @@
-// An engine with a thread of its own, for programs that embed Latte: requests go in from any thread, and
-// results come out of queues.
+// An engine with its own thread, for programs that embed Latte. Any thread may submit requests; queues
+// return the results.
 #pragma once
 
 #include <atomic>

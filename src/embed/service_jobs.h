@@ -1,4 +1,4 @@
-// The requests of a Service that have not ended, and where their results go.
+// The running requests of a Service, and the destinations of their results.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The ways to evaluate attention that a user can choose, and what they mean for paths and cache.
+// The attention modes of `--attention`, and their paths and cache.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Grammars constrain the text of an answer. Compiled for a vocabulary, a grammar says after every
-// token which ones may follow. xgrammar does the work, where the build has it (tools/get_xgrammar.sh).
+// Grammars constrain the text of an answer. A grammar that is compiled for a vocabulary gives, after every
+// token, the tokens that may follow. xgrammar does the work, if the build has it (tools/get_xgrammar.sh).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Compiled grammars that were used last.
+// The most recently used compiled grammars.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// An HTTP/1.1 server with one I/O thread. It survives whatever a client sends, keeps every limit of
+// An HTTP/1.1 server with one I/O thread. It survives any input from clients, enforces every limit of
 // HttpServerOptions, and never waits for a client that does not read.
 //
-// The caller decides what is answered through HttpHandler. All its functions run on the I/O thread,
-// the one that calls Run; they must not wait. Another thread hands work to it with Post.
+// The caller answers requests through HttpHandler. All its functions run on the I/O thread, which
+// calls Run; they must not wait. Other threads pass work to it with Post.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// One connection of a download: fetches ranges of files, and tries again where that may help.
+// One connection of a download: fetches ranges of files, and retries after temporary errors.
 #pragma once
 
 #include <atomic>

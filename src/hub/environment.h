@@ -1,4 +1,5 @@
-// Variables and files that say where the Hub is and who asks, read as huggingface_hub reads them.
+// The variables and files with the address of the Hub and the user's token, by the rules of
+// huggingface_hub.
 #pragma once
 
 #include <string>

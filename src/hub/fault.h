@@ -1,4 +1,4 @@
-// What to do when a request to the Hub fails: try again, wait, or give up with words for the user. Pure.
+// The reaction to a failed request to the Hub: retry, wait, or give up with a message for the user. Pure.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Requests to the Hub and to where it redirects. The token goes to the Hub's own address alone.
+// Requests to the Hub and to the targets of its redirects. The token is sent only to the Hub's own address.
 #pragma once
 
 #include <string>

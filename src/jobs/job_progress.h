@@ -1,4 +1,4 @@
-// How far a job is, for a user who waits.
+// The progress of a job.
 #pragma once
 
 #include <cstdint>

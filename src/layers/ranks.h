@@ -1,4 +1,4 @@
-// Ranks that compute a step together, and where they meet.
+// Ranks that compute a step together, and their communicators.
 //
 // The ranks of a tensor-parallel group share the weights: each holds the rows of some heads, of some
 // inner columns of the MLPs, and of some outputs of W_O, of the down projections and of the LM head.
@@ -8,10 +8,9 @@
 //   x ─ W_Q, W_KV of own heads ─ attention ─▶ o of own heads ─ gather ─▶ o ─ own rows of W_O ─▶ own
 //   columns of y ─ gather ─▶ y
 //
-// No sum is divided among ranks, so every number has the bytes that a single rank computes, unless a
-// kernel is chosen by the number of heads or outputs (docs/ranks.md). The price
-// is that more numbers travel than if partial sums were added: per layer and token H·V + D of attention
-// and F + D of the MLP, instead of D and D.
+// No sum is divided among ranks, so every number has the bytes of a single rank, unless the number of heads
+// or outputs selects another kernel (docs/ranks.md). This costs more traffic than partial sums: per layer
+// and token H·V + D numbers of attention and F + D of the MLP, instead of D and D.
 #pragma once
 
 #include <optional>

@@ -2,8 +2,8 @@
 //
 //   x ← x + Attn(RMSNorm(x));  x ← x + FFN(RMSNorm(x)), or x + RMSNorm(FFN(RMSNorm(x)))
 //
-// MiniCPM multiplies what is added by a constant s. Its x is kept divided by s: then nothing is
-// multiplied, because RMSNorm(x) with epsilon ε is RMSNorm(x/s) with ε/s².
+// MiniCPM multiplies both added terms by a constant s. Latte stores its x divided by s, which saves the
+// product, because RMSNorm(x) with epsilon ε is RMSNorm(x/s) with ε/s².
 #pragma once
 
 #include <optional>

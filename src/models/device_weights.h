@@ -1,5 +1,5 @@
-// The weights of a model that lie on a device: copies of tensors in the mapped files. The tensors of a layer
-// are neighbours in one piece of its memory, their arena.
+// The weights of a model in the memory of a device: copies of tensors in the mapped files. The tensors of a
+// layer are adjacent in one block of memory, the arena of the layer.
 #pragma once
 
 #include <deque>

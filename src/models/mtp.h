@@ -7,8 +7,8 @@
 //
 //   g_t   for k = 1: hidden after the final norm; for k > 1: RMSNorm_s(z_t) of layer k − 1
 //
-// Each layer has its own rows in the cache. That of position t depends on g_t and x_{t+k}: in layer 1 on
-// nothing else, in the others by way of g on the rows of the layers before.
+// Each layer has its own rows in the cache. The row of position t depends on g_t and x_{t+k}. In layer 1 it
+// depends on nothing else; in the other layers, g_t depends on the rows of the layers before.
 // Published weights have the embedding first in the concatenation. To draft more tokens than there are
 // layers, layer 1 runs at position t + 1 with the last RMSNorm_s(z_t) and the token that was drafted
 // from it, then layer 2, and so on.

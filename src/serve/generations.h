@@ -3,7 +3,7 @@
 //   I/O thread     Start: the body goes to a worker
 //   worker         parses it, applies the chat template, tokenises
 //   I/O thread     submits it to the engine
-//   engine thread  computes; hands over the events of every step
+//   engine thread  computes; passes on the events of every step
 //   I/O thread     Deliver: writes them to the clients
 #pragma once
 

@@ -1,4 +1,5 @@
-// What an engine needs of memory, and what that is good for: told before weights are loaded. Pure.
+// The memory plan of an engine, which is printed before weights are loaded: the memory that it needs, and
+// the contexts and sequences that fit. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The salt under which the prefixes of a request are cached. Different salts share none.
+// The salt of a request's cached prefixes. Requests with different salts share no prefix.
 #pragma once
 
 #include <string>

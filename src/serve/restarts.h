@@ -1,4 +1,4 @@
-// Engines of one server, one after the other: when the next one starts, and the counters of all together.
+// The successive engines of one server: the start of the next one, and the sums of their counters.
 #pragma once
 
 #include <chrono>

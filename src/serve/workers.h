@@ -1,4 +1,4 @@
-// A few threads for work that is too long for the I/O thread: parsing, tokenising, templates.
+// Threads for work that would block the I/O thread: parsing, tokenising, templates.
 #pragma once
 
 #include <condition_variable>

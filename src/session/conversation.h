@@ -1,4 +1,4 @@
-// A conversation, wherever its answers are made. Knows nothing of terminals.
+// The interface of a conversation with a local model or a server. Independent of terminals.
 #pragma once
 
 #include <cstdint>

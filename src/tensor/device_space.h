@@ -1,4 +1,4 @@
-// How much memory a device has, and the error of a device that has too little.
+// The memory of a device, and the error if it is too small.
 #pragma once
 
 #include <cstdint>

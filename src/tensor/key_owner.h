@@ -1,6 +1,6 @@
-// Which rank holds which keys of a sequence, where several ranks divide a cache (docs/ranks.md).
+// The owner of each key of a sequence, if several ranks divide a cache (docs/ranks.md).
 //
-// The unit is a split: kSplitKeys positions from a multiple of kSplitKeys on. Split s belongs to owner
+// The unit is a split: kSplitKeys positions from a multiple of kSplitKeys. Split s belongs to owner
 // s mod D. Attention computes each split from zero and merges splits from left to right
 // (docs/kernels/mla_decode.md), so the division changes no byte of a split.
 #pragma once

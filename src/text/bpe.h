@@ -1,6 +1,7 @@
 // Byte pair encoding: splits a piece of text into tokens. It starts with one token per byte, or per
-// character where characters have tokens, and repeatedly joins the neighbouring pair whose merge comes first in the merge order (the leftmost
-// of equal pairs) until no pair has a merge. It knows ids and bytes only, not JSON or patterns.
+// character if characters have tokens. It repeatedly joins the neighbouring pair whose merge is first in
+// the merge order (the leftmost of equal pairs) until no pair has a merge. It uses only ids and bytes, not
+// JSON or patterns.
 #pragma once
 
 #include <array>

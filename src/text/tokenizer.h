@@ -1,7 +1,7 @@
 // Converts text to token ids and back, for tokenizers of byte-level BPE and of SentencePiece's kind in
 // the form of Hugging Face's tokenizer.json, or of the tiktoken.model of Kimi and Moonlight. The ids
-// equal the ids of the `tokenizers` and `tiktoken` packages. Loading refuses every setting that Latte does not support
-// and that would change an id. `truncation` and `padding` describe batches of a training pipeline
+// equal the ids of the `tokenizers` and `tiktoken` packages. Loading refuses every unsupported setting
+// that would change an id. `truncation` and `padding` describe batches of a training pipeline
 // and have no effect.
 #pragma once
 

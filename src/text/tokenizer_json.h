@@ -1,5 +1,6 @@
 // Reads tokenizer.json and tokenizer_config.json into plain structs and validates them. Accepts
-// byte-level BPE and SentencePiece's BPE with bytes for unknown characters; refuses, by name, every unsupported setting that would change ids.
+// byte-level BPE and SentencePiece's BPE with bytes for unknown characters; refuses, by name, every
+// unsupported setting that would change ids.
 #pragma once
 
 #include <array>

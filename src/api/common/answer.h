@@ -1,4 +1,4 @@
-// Collects the events of a request to an answer. answer_writer.h writes it in the format of
+// Collects the events of a request into an answer. answer_writer.h writes the answer in the format of
 // an API.
 #pragma once
 

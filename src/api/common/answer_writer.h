@@ -1,5 +1,5 @@
-// Writes answers in the format of an API. ApiAnswer (answer.h) collects what an answer says; a
-// writer only says it: as server-sent events while the answer is generated, or as one body. Each
+// Writes answers in the format of an API. ApiAnswer (answer.h) collects the content of an answer; a
+// writer only formats it, as server-sent events while the answer is generated, or as one body. Each
 // API has its own writer.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Writes JSON strings without building a document: for what is written once per token.
+// Writes JSON strings without building a document, for text that is written once per token.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// Fields that clients send with values that change nothing: defaults, names of users, switches of
-// features that Latte lacks. Such a value counts as absent. Any other value of the same field is
-// refused, because it would change the answer.
+// Fields that have no effect for some values: defaults, user names, switches of features that Latte
+// lacks. Such a value counts as absent. Any other value of the same field is refused, because it
+// would change the answer.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// The parts of a request that all APIs share: the model that it is parsed with, the limits of a server, the
-// requests of the engine that it becomes, and the form of its answer.
+// The parts of a request that all APIs share: the model, the limits of a server, the resulting requests of
+// the engine, and the form of the answer.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Log-probabilities in the formats of the OpenAI API. They are appended to the text of an answer:
-// a client chooses how many there are, and a tree of them would take several times their bytes.
+// Log-probabilities in the formats of the OpenAI API. They are appended to the text of an answer: a
+// client chooses their number, and a JSON tree of them would take several times their bytes.
 #pragma once
 
 #include <cstdint>

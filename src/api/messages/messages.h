@@ -1,13 +1,13 @@
-// Converts the conversation of Anthropic's Messages API to the messages that chat formats know.
+// Converts the conversation of Anthropic's Messages API to the messages of chat formats.
 //
 //   system                    a message of role system, the first one
 //   user: text                a message of role user
 //   user: tool_result         messages of role tool, before the message's text
 //   assistant                 one message with its reasoning, text and calls
-//   images, documents, what the service did itself: a text in their place (placeholder.h)
+//   images, documents, actions of the service: a text in their place (placeholder.h)
 //   system among the messages a message of role system in its place
 //
-// Neighbours of role user and of role assistant become one message, as the API says.
+// Consecutive messages of role user or assistant become one message, as the API specifies.
 #pragma once
 
 #include <optional>

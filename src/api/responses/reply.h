@@ -1,4 +1,4 @@
-// The part of a /v1/responses request that its answer repeats or needs.
+// The fields of a /v1/responses request that its answer repeats or uses.
 #pragma once
 
 #include <map>

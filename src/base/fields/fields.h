@@ -1,4 +1,4 @@
-// What follows from the list of fields (latte/fields.h): names, and checks of values.
+// Names, and checks of values, derived from the list of fields (latte/fields.h).
 #pragma once
 
 #include <string>

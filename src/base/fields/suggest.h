@@ -1,4 +1,4 @@
-// The name that a mistyped word may have meant.
+// Suggests the intended name for a mistyped word.
 #pragma once
 
 #include <optional>

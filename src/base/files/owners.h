@@ -1,4 +1,4 @@
-// Who may change a file or a folder besides its user.
+// The users other than its owner who may change a file or a folder.
 #pragma once
 
 #include <string>

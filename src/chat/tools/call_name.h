@@ -1,4 +1,4 @@
-// The name of the function that a call begins with.
+// The name of the function at the beginning of a call.
 #pragma once
 
 #include <optional>

@@ -1,9 +1,9 @@
-// Makes JSON of what a model wrote as JSON, while it is generated. JSON passes byte for byte.
+// Repairs the JSON of a model while it is generated. Valid JSON passes byte for byte.
 //
-// Mended are: NaN and infinities (null), True, False and None, words and names without quotes, texts
-// in single quotes, control characters and unknown escapes in texts, lone surrogates (U+FFFD), commas
-// too many or too few, brackets that do not match, what follows the value. If a name stands twice
-// in an object, its first value counts: a stream has already sent it.
+// It repairs NaN and infinities (null), True, False and None, words and names without quotes, texts in
+// single quotes, control characters and unknown escapes in texts, lone surrogates (U+FFFD), extra and
+// missing commas, unbalanced brackets, and text after the value. If an object has a name twice, the
+// first value counts, because a stream has already sent it.
 #pragma once
 
 #include <cstddef>

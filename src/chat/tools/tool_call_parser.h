@@ -1,15 +1,15 @@
-// Reads the calls of functions in the text of an answer while it is generated.
+// Parses the function calls in the text of an answer while it is generated.
 //
 // The text is the answer without its reasoning, and contains the marks of the format
-// (tool_syntax.h). If the tokenizer says that a mark is a special token, the request must keep
-// special tokens in the text. A mark counts wherever it stands, also inside a JSON string: the
-// models' own readers do the same.
+// (tool_syntax.h). If a mark is a special token of the tokenizer, the request must keep special
+// tokens in the text. A mark counts everywhere, even inside a JSON string: the models' own parsers
+// do the same.
 //
-// What cannot be read as a call stays content, byte for byte. A call is certain as soon as its name
-// is; after that, its arguments are given as they come. All arguments of a call that has ended are a JSON
-// object without a name that stands twice (call_arguments.h); all of one that has not ended are no JSON,
-// unless only the mark at its end is missing. White space between calls and after them is not content,
-// nor are marks without a call.
+// Text that is not a call stays content, byte for byte. A call is certain as soon as its name is
+// complete; its arguments then follow in pieces. The arguments of a complete call are a JSON object
+// without duplicate names (call_arguments.h). The arguments of an incomplete call are invalid JSON,
+// unless only the mark at the end is missing. White space between and after calls is not content, and
+// neither are marks without a call.
 #pragma once
 
 #include <cstddef>

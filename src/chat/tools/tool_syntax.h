@@ -1,4 +1,4 @@
-// How each chat format writes calls of functions in an answer.
+// The syntax of function calls in the answers of each chat format.
 #pragma once
 
 #include <cstdint>

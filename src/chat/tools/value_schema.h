@@ -1,5 +1,5 @@
-// The values that a function's JSON schema allows for its parameters, as far as it takes to read what
-// a model wrote without quotes: 5 may be a number or a text.
+// The types that a function's JSON schema allows for its parameters. They determine the meaning of a value
+// without quotes: 5 may be a number or a text.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The keys of config.json that describe single layers: which layers are MoE, which have an indexer.
+// The keys of config.json that describe single layers, such as MoE layers and layers with an indexer.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What every container of a checkpoint gives: named tensors, and the mapped files that hold them.
+// The common interface of the containers of a checkpoint: named tensors, and the mapped files with them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Parts of a split GGUF model: their names, and their places as their metadata say.
+// Parts of a split GGUF model: their names, and their places according to their metadata.
 #pragma once
 
 #include <cstdint>

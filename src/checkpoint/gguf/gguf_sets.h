@@ -1,9 +1,9 @@
-// The GGUF models among the files of a repository or a folder, told apart by the names of the files.
+// The GGUF models among the files of a repository or a folder, identified by the names of the files.
 //
 //   X-Q4_K_M.gguf, X.Q4_K_M.gguf          one file, the word of its type at the end
 //   X-UD-Q4_K_XL-00001-of-00003.gguf      parts, often in a folder UD-Q4_K_XL or X-UD-Q4_K_XL
-//   mmproj-X-F16.gguf, X.imatrix.gguf     no model: files that go with one
-//   X.Q8_0.gguf.part1of2                  no model: a file that was cut without regard to its content
+//   mmproj-X-F16.gguf, X.imatrix.gguf     not models: companion files
+//   X.Q8_0.gguf.part1of2                  not a model: a file that was cut at arbitrary bytes
 #pragma once
 
 #include <cstdint>

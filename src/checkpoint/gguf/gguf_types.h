@@ -1,5 +1,4 @@
-// The types of tensors in GGUF files: which of them Latte reads, and what to take instead of the
-// others.
+// The types of tensors in GGUF files: the supported types, and alternatives to the others.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// One end of a control connection: frames in, frames out, when the other end was last heard. It never
-// blocks: a peer that does not read stops nothing else.
+// One end of a control connection: received frames, frames to send, and the time of the last received
+// byte. It never blocks, so a peer that does not read stops nothing else.
 #pragma once
 
 #include <chrono>

@@ -1,8 +1,9 @@
-// The front's end of the control connections: ranks join, heartbeats go both ways, and a rank that is
-// dead, stopped or cut off is named to all others. It carries bytes between the front and ranks, too.
+// The front's end of the control connections. Ranks join, heartbeats go both ways, and the front names a
+// dead, stopped or disconnected rank to all others. The connections also carry bytes between the front
+// and the ranks.
 //
-// The collectives of a step do not pass here; they have a deadline of their own, which has to be long.
-// A heartbeat shows that a process runs, so it names a culprit sooner.
+// The collectives of a step use other connections and have a separate, long deadline. Heartbeats show
+// that a process runs, so they find a lost rank sooner.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// A rank's end of the control connection to its front: it joins, sends heartbeats from a thread of its
-// own, and learns that another rank, or the front, is lost.
+// A rank's end of the control connection to its front: it joins, sends heartbeats from a separate
+// thread, and learns when another rank, or the front, is lost.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The processes that a front starts its ranks with: mpirun, and what mpirun starts.
+// The processes with which a front starts its ranks: mpirun and its children.
 #pragma once
 
 #include <chrono>

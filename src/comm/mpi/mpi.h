@@ -1,9 +1,9 @@
-// Ranks as processes that mpirun or srun has started, over MPI. Latte is not linked with MPI: a
-// module, liblatte_mpi.so, is loaded by the first call. It is built where MPI's headers are found and
-// lies with the program, or with liblatte, or in the library folder of the same installation.
+// Ranks as processes of mpirun or srun, over MPI. Latte is not linked with MPI: the first call loads the
+// module liblatte_mpi.so. It is built if MPI's headers are installed, and is next to the program, next to
+// liblatte, or in the library folder of the same installation.
 //
-// Only messages of MPI are used, not its collectives (exchange.h), and MPI is never relied on to
-// notice that a rank has died: the deadline and Abandon are ours.
+// Latte uses only messages of MPI, not its collectives (exchange.h). It does not rely on MPI to detect a
+// dead rank: it has its own deadline and Abandon.
 #pragma once
 
 #include <filesystem>

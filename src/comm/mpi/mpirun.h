@@ -1,4 +1,4 @@
-// How ranks of this machine are started.
+// The command that starts the ranks of this machine.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// One request, served alone from start to end, for a command with an engine of its own.
+// Serves a single request from start to end, for a command with its own engine.
 #pragma once
 
 #include <functional>

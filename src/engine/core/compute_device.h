@@ -1,4 +1,4 @@
-// Where an engine computes: this processor, or one of its GPUs.
+// The device of an engine: the CPUs of this machine, or one of its GPUs.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// f16 arithmetic beyond its range: an overflow becomes an infinity, which reaches the hidden states as
-// such or as a NaN.
+// Detects overflows of f16 arithmetic: an overflow becomes an infinity, which reaches the hidden states
+// as an infinity or as a NaN.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// A sequence that is given, not generated: computed in chunks, for its logits. `score` and the tests
-// that compare logits run it without an engine.
+// Computes a given sequence in chunks, for its logits. `score` and the tests that compare logits run it
+// without an engine.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Compiles the grammars of requests on threads of its own: a large one takes seconds, and neither a step
-// nor another grammar waits for it.
+// Compiles the grammars of requests on separate threads: a large grammar takes seconds, and neither a
+// step nor another grammar waits for it.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Computes which tokens grammars allow while the model computes the logits that they apply to. A mask that
-// takes longer is computed while other answers go on: its answer sits out steps, and is the same.
+// Computes the masks of grammars while the model computes the logits. An answer with a late mask skips
+// steps until the mask is ready; other answers continue, and no answer changes.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The masks of a step's tokens. An answer whose mask is late sits out: the others go on, and its last token
-// is computed again when the mask is ready, with the same logits.
+// The masks of a step's tokens. An answer with a late mask skips steps while the others continue. When the
+// mask is ready, its last token is computed again, with the same logits.
 #pragma once
 
 #include <functional>

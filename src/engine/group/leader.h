@@ -1,5 +1,5 @@
-// The side of a rank that leads others. It schedules, samples and answers; the others compute the steps that
-// it announces (follower.h), so they need neither requests nor a scheduler, and no decision can differ.
+// The leader of a group of ranks. It schedules, samples and answers; the others compute the steps that it
+// announces (follower.h). So they need neither requests nor a scheduler, and no decision can differ.
 //
 // The ranks of the world are divided into groups of neighbours; without data parallelism there is one
 // group. The ranks of a group share heads, dense MLPs and vocabulary. Routed experts belong to the world.

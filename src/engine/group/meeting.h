@@ -1,12 +1,11 @@
 // Groups of ranks with requests of their own, which compute calls of the model together: routed experts
 // belong to all ranks, so every rank takes part in every layer that has them.
 //
-// Groups differ in what they have to do: one drafts, another prefills, a third has no request. Before each
-// call the leaders of all groups meet. Each says the call that it wants; the first of them in the order
-// drafts by layer, Forward, the end of the step
-// is computed with the tokens of all groups that want it. The other groups take part without tokens, and
-// ask again. So a step ends in all groups at once, and what is computed together depends only on what was
-// exchanged.
+// Groups have different work: one drafts, another prefills, a third has no request. So the leaders of all
+// groups meet before each call, and each announces the call that it wants. Calls have an order: drafts by
+// layer, Forward, the end of the step. All groups make the first wanted call, and those that did not want
+// it take part without tokens. Then the leaders meet again, so a step ends in all groups at once. The
+// agreed call depends only on the exchanged announcements.
 #pragma once
 
 #include <cstdint>

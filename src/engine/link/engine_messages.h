@@ -1,4 +1,4 @@
-// What an engine gets and gives, as messages between processes (wire.h): requests, events, counters.
+// The inputs and outputs of an engine as messages between processes (wire.h): requests, events, counters.
 #pragma once
 
 #include <span>

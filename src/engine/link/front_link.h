@@ -1,5 +1,5 @@
-// A rank's end of the link to its front (remote_engine.h): every rank shows there that it lives, and rank 0
-// drives the engine for it.
+// A rank's end of the link to its front (remote_engine.h). Every rank sends heartbeats over it, and rank 0
+// drives the engine for the front.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
-// The engine of one group of ranks, among groups with engines of their own. Rank 0 of the world gives
-// requests to groups and collects their events (dp_engine.h). All groups step together.
+// The engine of one group of ranks; each group has one. Rank 0 of the world assigns requests to the groups
+// and collects their events (dp_engine.h). All groups step together.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
-// An engine that other processes are: the ranks of a world, or one process alone. The front, which is no rank,
-// starts them, checks requests, and gets events from rank 0 (front_link.h). When a rank is lost, every call
-// fails with an error that names it; the front then starts another world.
+// An engine in other processes: the ranks of a world, or a single process. The front is not a rank: it
+// starts the ranks, checks requests, and receives events from rank 0 (front_link.h). When a rank is lost,
+// every call fails with an error that names it, and the front starts another world.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Messages between a front and its ranks: bytes of the control connection (comm/control/rank.h) in the form
-// of wire.h. A request and its events are named by Request::id, which the front gives.
+// Messages between a front and its ranks, over the control connection (comm/control/rank.h), in the encoding
+// of wire.h. The front sets Request::id, which identifies a request and its events.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Tokens of an answer → the text that is certain, up to a stop string. Special tokens are no text,
-// unless the caller wants to see them; the marks <think> and </think> always are, because readers
-// part the reasoning from the answer by them.
+// Converts tokens of an answer to its final text, up to a stop string. Special tokens are not text unless
+// the caller wants to see them. <think> and </think> are always text, because they separate the reasoning
+// from the answer.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,4 @@
-// Which bytes of a chat's answer are its content: neither reasoning nor calls of functions.
+// Finds the bytes of a chat's answer that are content, not reasoning or function calls.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// Which files of prefixes there are, how large they are and which was used least recently. Touches
-// no disk.
+// The list of prefix files, with their sizes and their order of use. Does not access the disk.
 #pragma once
 
 #include <cstdint>

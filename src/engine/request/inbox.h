@@ -1,4 +1,4 @@
-// Where other threads leave requests for the engine's thread.
+// Passes requests from other threads to the engine's thread.
 #pragma once
 
 #include <chrono>

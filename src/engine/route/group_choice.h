@@ -1,5 +1,6 @@
-// Which group of ranks gets a request. Rank 0 counts the work of each group: it adds what it gives, and
-// corrects it by the reports of every step. It does no arithmetic of time, so the simulation uses it too.
+// Chooses the group of ranks for a request. Rank 0 counts the work of each group: it adds the work that it
+// assigns, and corrects the sum by the reports of every step. It uses no clock, so the simulation can use
+// it too.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Which beginnings of prompts the cache of a group of ranks holds, as far as rank 0 can tell from what it
-// gave the group: hashes only, neither tokens nor rows. A wrong entry costs time, never an answer.
+// Rank 0's estimate of the prefixes in the cache of a group of ranks, from the requests that it assigned to
+// the group. It holds only hashes, neither tokens nor rows. A wrong entry costs time, but changes no answer.
 #pragma once
 
 #include <cstdint>

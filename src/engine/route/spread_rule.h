@@ -1,5 +1,6 @@
-// Which requests are spread: their cached rows are divided among all groups of ranks, and all ranks compute
-// them together, between the steps of the groups (docs/ranks.md). The others are computed by one group.
+// The rule for spreading requests. The cached rows of a spread request are divided among all groups of
+// ranks, and all ranks compute it together, between the steps of the groups (docs/ranks.md). One group
+// computes each other request.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Tokens by their likelihood, of which sampling needs the first few: found by thresholds, without
-// sorting the vocabulary.
+// The most probable tokens, in order, for sampling. Thresholds find them without sorting the vocabulary.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Decides which sequence computes which tokens in the next step: pure arithmetic over lengths and
+// Decides the tokens of each sequence in the next step: pure arithmetic over lengths and
 // pages, without clock, device or thread. The same calls give the same plans.
 //
 // Order      Running sequences come first: decodes (one token left), then prompts in their order, a
@@ -10,9 +10,9 @@
 //            smaller sequences do not overtake the head of the queue.
 // Sharing    A prompt begins with pages that others computed. A prompt whose beginning another
 //            sequence is computing waits for that result.
-// Drafts     A decode may compute guesses of the tokens after its last one in the same step. They get half
-//            of the room that decodes leave, and pages as long as one is left for every other
-//            running sequence, so they preempt nothing.
+// Drafts     A decode may compute guesses of the next tokens in the same step. They get half of the tokens
+//            that decodes leave, and pages as long as one is left for every other running sequence,
+//            so they preempt nothing.
 // Preemption When a running sequence needs a page and none is left, the last in order releases its
 //            own pages and returns to the queue. It keeps its shared prefix and its path, so its
 //            bytes do not change when it is computed again.

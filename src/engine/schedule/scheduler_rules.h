@@ -1,4 +1,4 @@
-// The scheduler's options as an engine's settings ask for them.
+// The scheduler's options, from an engine's settings.
 #pragma once
 
 #include "src/engine/schedule/scheduler.h"

@@ -1,12 +1,12 @@
-// How many tokens to draft for a sequence. Fixed, or by measurement: a draft must save more time than it
-// takes. As no answer depends on drafts, the clock may decide.
+// The number of tokens to draft for a sequence: fixed, or measured. A draft must save more time than it
+// takes. Drafts change no answer, so the number may depend on the clock.
 //
 //   P_j       probability that drafts 1 … j are right: product of the sequence's rates of acceptance
 //   saved     P_j · (seconds of a step without drafts) / (its sequences)
 //   taken     seconds that a row adds to a step, and that a draft takes to make
 //
-// A sequence gets the drafts with saved > taken. So that a wrong estimate does not stay, it gets one
-// more now and then; after each time without success less often.
+// A sequence gets the drafts with saved > taken. To correct wrong estimates, it sometimes gets one more,
+// and less often after each failure.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The rows of Runner::kept that are in use: each holds a hidden state from which drafts will be made.
+// The used rows of Runner::kept. Each holds a hidden state for later drafts.
 #pragma once
 
 #include <cstdint>

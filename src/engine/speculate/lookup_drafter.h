@@ -1,5 +1,5 @@
-// Drafts by looking up the last tokens earlier in the same text: good where an answer repeats its
-// prompt, as in edits of code, summaries and translations of names. Costs no pass of a model.
+// Drafts by looking up the last tokens earlier in the same text. This works well if an answer repeats its
+// prompt, as in edits of code, summaries and translations of names. Needs no pass of a model.
 #pragma once
 
 #include <span>

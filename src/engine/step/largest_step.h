@@ -1,5 +1,5 @@
-// Steps that need the least and the most of an engine's scratch memory, for a measurement: their kernels do
-// not run.
+// The steps that need the least and the most scratch memory of an engine. They measure the memory without
+// running kernels.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Ranks that are lost, as an error of the engine.
+// The engine's error for lost ranks.
 #pragma once
 
 #include "latte/status.h"

@@ -1,6 +1,6 @@
-// Runs steps over a model and a cache. It knows nothing of requests or time. The ranks of a group each have a
-// runner: that of the leader announces its steps, the others compute the steps that were announced. Pages of a
-// step are global (src/cache/page_owners.h); if ranks divide the cache, each runner finds its own among them.
+// Runs steps over a model and a cache, without requests or time. Each rank of a group has a runner: the
+// leader's runner announces its steps, and the others compute them. Pages of a step are global
+// (src/cache/page_owners.h); if ranks divide the cache, each runner finds its own pages among them.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
-// A step: what one pass over the model computes, and what it changes in the cache before. Flat: one block of
-// memory with room for the largest step, whose lists keep their addresses. So a device receives a step by one
-// copy to one address, and other ranks receive it as one message (wire_step.h).
+// A step: the tokens of one pass over the model, and the changes of the cache before it. It is one block of
+// memory with room for the largest step, and its lists keep their addresses. So one copy to one address
+// sends a step to a device, and one message sends it to other ranks (announcement.h).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Sets of Unicode scalar values: what a class of a regular expression stands for.
+// Sets of Unicode scalar values, for the classes of regular expressions.
 #pragma once
 
 #include <compare>

@@ -1,6 +1,6 @@
 // Regular expressions of schemas (`pattern`, `patternProperties`), as ECMA-262 defines them with the
-// flag u. Validators differ in what \d, \w and \s mean beyond ASCII: a class takes only what all of
-// them take. Lookarounds, back references, \b and \p{…} are refused.
+// flag u. Validators differ in the meaning of \d, \w and \s beyond ASCII: a class contains only the
+// characters that all of them accept. Lookarounds, back references, \b and \p{…} are refused.
 #pragma once
 
 #include <cstdint>

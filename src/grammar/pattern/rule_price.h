@@ -1,15 +1,14 @@
-// Tells what a grammar in the syntax kEbnf will cost from its text in linear time, before xgrammar sees
-// it. A price is about a millisecond of one slow CPU for a vocabulary of 130,000 tokens:
+// Computes the price of a grammar in the syntax kEbnf from its text, in linear time, before xgrammar sees
+// it. A unit is about a millisecond of one slow CPU for a vocabulary of 130,000 tokens:
 // bench/notebook/2026-11-grammar-cost.md has the measurements.
 //
-// What costs:
-//   - a character class that takes most tokens, each time that it is written: a mask of all tokens is
-//     computed for it, 30 ms. One of a few letters or digits costs less.
+// The price is the sum of
+//   - each occurrence of a character class that takes most tokens: a mask of all tokens is computed for
+//     it, 30 ms. A class of a few letters or digits costs less.
 //   - rules: 10 ms for each kilobyte.
-// What makes masks slow without end, whatever the compilation takes:
-//   - repetitions in one another without a separator, as in ([a-z]{1,50}){1,50}: the product of the counts.
-//   - parts next to one another that may all be left out or repeated, as in ("a" | "") ("a" | "") …: their
-//     number.
+// Two constructs make masks arbitrarily slow, regardless of the compilation:
+//   - nested repetitions without a separator, as in ([a-z]{1,50}){1,50}: the product of the counts.
+//   - adjacent optional or repeated parts, as in ("a" | "") ("a" | "") …: their number.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Rules of JSON itself, for what a schema leaves open.
+// Rules of JSON itself, for values that a schema does not constrain.
 #pragma once
 
 #include <array>

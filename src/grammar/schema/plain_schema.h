@@ -1,4 +1,4 @@
-// What one JSON schema demands, without references and choices.
+// The requirements of one JSON schema, without references and choices.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A JSON schema with the places that $ref names.
+// A JSON schema with the targets of its $refs.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The certificates of authorities that a client trusts. Includes Boost; for files of src/http only.
+// The CA certificates that a client trusts. Includes Boost; for files of src/http only.
 #pragma once
 
 #include <string>

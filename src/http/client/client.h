@@ -1,5 +1,5 @@
-// An HTTP/1.1 client for one server, with one thread: many requests at once, connections that are
-// used again, bodies in pieces as they arrive; TLS and proxies. No redirect is followed.
+// An HTTP/1.1 client for one server, with one thread: many requests at once, reused connections,
+// bodies in pieces as they arrive; TLS and proxies. It follows no redirect.
 //
 // All functions and callbacks run on the thread that calls Run.
 #pragma once

@@ -1,4 +1,4 @@
-// Proxies, chosen by the variables that other programs read, too: https_proxy, no_proxy. Pure but for
+// Proxies, chosen by the usual environment variables: https_proxy, no_proxy. Pure except
 // ReadProxyVariables.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Addresses of servers and of what they have: http://, https:// and unix:PATH. One parser decides
-// both where a request goes and whether it may carry a token. Pure.
+// URLs: http://, https:// and unix:PATH. One parser determines both the destination of a request and
+// whether it may carry a token. Pure.
 #pragma once
 
 #include <string>

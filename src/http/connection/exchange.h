@@ -1,4 +1,4 @@
-// The exchange that a handler gets: one request of a connection. It does not keep the connection
+// One request of a connection, and its answer, for a handler. It does not keep the connection
 // alive, and may be released on any thread.
 #pragma once
 

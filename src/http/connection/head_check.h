@@ -1,5 +1,5 @@
-// The head of a request, byte for byte, before a parser sees it: what RFC 9112 forbids and what
-// servers and proxies understand differently is refused (request smuggling). Pure functions.
+// Checks the bytes of a request's head before a parser sees them. It refuses anything that RFC 9112 forbids
+// or that servers and proxies interpret differently (request smuggling). Pure functions.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The bytes of one connection that its client has not taken yet: counted in the server's total, and
+// The bytes that the client of one connection has not read yet: counted in the server's total, and
 // released while they are sent.
 #pragma once
 

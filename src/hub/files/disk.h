@@ -1,4 +1,4 @@
-// Room on disks, locks between processes, and the reasons why writing fails.
+// Free space on disks, locks between processes, and the reasons of failed writes.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,11 @@
-// A blob that is being downloaded: "<blob>.latte.incomplete" with the bytes and "<blob>.latte.state"
-// with the ranges that are missing. A download that ended, in whatever way, is continued from both.
-// The names differ from huggingface_hub's "<blob>.incomplete", because it takes the length of such a
-// file for the number of bytes that have arrived, and here bytes arrive in several places.
+// A partly downloaded blob: "<blob>.latte.incomplete" with the bytes and "<blob>.latte.state"
+// with the missing ranges. An interrupted download resumes from both.
+// The names differ from huggingface_hub's "<blob>.incomplete", because huggingface_hub takes the length
+// of such a file for the number of received bytes. Here, bytes arrive in several places.
 //
-// The blob gets its name only when no process can change its bytes any more: only this user may write into the file, it has
-// no other name, it is locked against other processes, no thread writes into it, and it is closed.
+// The blob gets its name only when no process can change its bytes any more: only this user may write to
+// the file, it has no other name, it is locked against other processes, no thread writes to it, and it is
+// closed.
 #pragma once
 
 #include <atomic>

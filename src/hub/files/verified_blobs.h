@@ -1,5 +1,6 @@
-// Which large blobs of a repository were compared with their checksums, so that later pulls need not read them again.
-// A blob is known by its inode, length and times: whatever is done to it, it is compared once more.
+// The large blobs of a repository that were compared with their checksums, so that later pulls need not
+// read them again. A blob is identified by its inode, length and times: after any change, it is compared
+// again.
 #pragma once
 
 #include <atomic>

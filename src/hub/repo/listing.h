@@ -1,5 +1,5 @@
-// The files of a repository, as the Hub lists them. Names and sizes come from a server: everything
-// that would be written outside its folder is refused here.
+// The Hub's listing of the files of a repository. Names and sizes come from a server: a name that would
+// leave the repository's folder is refused here.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which files of a repository are downloaded.
+// The choice of the files to download from a repository.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
-// What one rendering may use. Every operation pays for the bytes that it reads and makes: where all
-// operations of a kind are called from (ApplyFilter, ApplyTest, CallMethod, BinaryOperation), steps
-// are spent for the operands, and Evaluator::Evaluate spends bytes for the result. An operation
-// spends more by itself if it takes longer than a pass over its operands. The limit of processor
-// time holds for all of them. Internal to src/jinja, apart from Limits.
+// The budget of one rendering. Every operation pays for the bytes that it reads and makes. The callers of
+// all operations of a kind (ApplyFilter, ApplyTest, CallMethod, BinaryOperation) spend steps for the
+// operands, and Evaluator::Evaluate spends bytes for the result. An operation spends more itself if it
+// takes longer than a pass over its operands. The limit of CPU time applies to all of them. Internal to
+// src/jinja, apart from Limits.
 #pragma once
 
 #include <cstddef>

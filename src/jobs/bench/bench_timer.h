@@ -1,5 +1,5 @@
-// Code shared by measurements: medians, and ceilings to compare with. Measures wall time on a
-// machine that other programs may use, hence the medians, and the ceilings measured close in time.
+// Code shared by measurements: medians, and ceilings for comparison. It measures wall time. Other programs
+// may use the machine, so it takes medians, and measures the ceilings close in time.
 #pragma once
 
 #include <array>

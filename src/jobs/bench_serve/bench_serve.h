@@ -1,4 +1,4 @@
-// latte bench serve: load on a server with the OpenAI API, and how it answers.
+// latte bench serve: load on a server with the OpenAI API, and measurements of its answers.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What `latte bench serve` does: the load, and how answers are judged.
+// The options of `latte bench serve`: the load, and the criteria for answers.
 #pragma once
 
 #include <cstdint>

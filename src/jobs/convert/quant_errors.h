@@ -1,4 +1,4 @@
-// How much a quantised copy differs from its source, by kind of matrix.
+// The errors of a quantised copy compared with its source, by kind of matrix.
 #pragma once
 
 #include <cstdint>

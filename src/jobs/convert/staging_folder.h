@@ -1,5 +1,5 @@
-// A temporary folder next to the target that replaces the target in one step: at every moment
-// either the old or the new folder is there, complete.
+// A temporary folder next to the target that replaces the target in one step: at every moment,
+// either the old or the new folder exists, complete.
 //
 // For OUT it is "OUT.PID.tmp". It contains a marker, which is locked while its program runs, the
 // new folder, and for a moment the old one. The name, the marker and the lock identify the

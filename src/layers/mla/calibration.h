@@ -1,4 +1,4 @@
-// The speed of this machine for each part of attention, which the choice of a path depends on.
+// The speed of this machine for each part of attention, for the choice of a path.
 // `latte bench calibrate` measures it; without a measurement, values typical of the instruction set
 // are used.
 //

@@ -1,5 +1,5 @@
-// Attention of ranks that divide a cache: what they exchange. All functions are called by every rank of
-// StepContext::cache_ranks and throw RankLost.
+// The exchanges of ranks that divide a cache, for attention. Every rank of StepContext::cache_ranks calls
+// all functions, which throw RankLost.
 //
 // D ranks have the same H heads; rank i has the keys of KeyOwner{i, D} and passes on the finished output of its
 // part of the heads. Bytes that a rank sends per token and layer, with H' = H·(D−1)/D heads of others:

@@ -1,4 +1,4 @@
-// Chooses how the attention of a prompt is evaluated, absorbed or expanded: pure arithmetic over
+// Chooses the form of attention for a prompt, absorbed or expanded: pure arithmetic over
 // lengths and the machine's rates (docs/math/mla.md §10). Generated tokens are always absorbed. Tokens
 // that choose their keys (§12) are sparse on any path; here they only have a price.
 #pragma once

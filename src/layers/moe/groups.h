@@ -1,4 +1,4 @@
-// Mixture-of-experts layers of several groups of ranks: each group has tokens of its own, and all ranks share
+// Mixture-of-experts layers of several groups of ranks. Each group has its own tokens, and all ranks share
 // the routed experts. Every rank of step.expert_ranks calls it for every layer, with tokens or without.
 //
 // The tokens of a group are divided among its ranks, so that no token is sent twice. Then
@@ -9,7 +9,7 @@
 //   shares of experts  tokens ─▶ all ranks; each computes its columns of all experts, also of the shared
 //                      one, for all tokens ─▶ columns back to the group of each token.
 //
-// No sum is divided among ranks, so a group gets the bytes that a single rank computes. docs/ranks.md
+// No sum is divided among ranks, so a group gets the bytes of a single rank (docs/ranks.md).
 #pragma once
 
 #include "src/layers/moe/moe.h"

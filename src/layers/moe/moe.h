@@ -5,8 +5,7 @@
 //
 // Tokens are grouped by expert, so the weights of every chosen expert are read once per step. Sums
 // run in the order of k, so the result of a token does not depend on other tokens.
-// If other groups of ranks share the experts (step.expert_ranks), this one computes them together with
-// them: groups.h.
+// If several groups of ranks share the experts (step.expert_ranks), they compute them together (groups.h).
 // Source: DeepSeek-V3 (arXiv 2412.19437) §2.1.2.
 // clang-format on
 #pragma once

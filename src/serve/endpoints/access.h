@@ -1,4 +1,4 @@
-// Who may use the server: API keys, the Host field against DNS rebinding, the Origin field against
+// Access to the server: API keys, the Host field against DNS rebinding, the Origin field against
 // other web pages.
 #pragma once
 

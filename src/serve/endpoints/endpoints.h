@@ -1,4 +1,4 @@
-// Answers requests: checks who asks for what, and sends each to what makes its answer. I/O thread.
+// Answers requests: checks the access to each, and passes it to the code of its endpoint. I/O thread.
 #pragma once
 
 #include <functional>

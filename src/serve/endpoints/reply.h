@@ -1,4 +1,4 @@
-// The answer to one request, with the fields that every answer has, and its line in the log.
+// The answer to one request, with the header fields of every answer, and its line in the log.
 #pragma once
 
 #include <chrono>

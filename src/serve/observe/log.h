@@ -1,6 +1,6 @@
-// The log of a server: lines of text or JSON on standard error, written by a thread of its own. A
-// caller never waits: if the lines cannot be written as fast as they come, the oldest are dropped
-// and counted, and a line in their place says how many. Prompts and answers are never logged; that is up to the callers.
+// The log of a server: lines of text or JSON on standard error, written by a separate thread. A caller
+// never waits: if lines arrive faster than they can be written, the oldest are dropped and counted, and a
+// line in their place gives their number. Callers must never log prompts or answers.
 #pragma once
 
 #include <concepts>

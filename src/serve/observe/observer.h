@@ -1,4 +1,4 @@
-// Log, metrics and views of one server, made of what happens to its requests. On the I/O thread.
+// Log, metrics and views of one server, made from the events of its requests. On the I/O thread.
 #pragma once
 
 #include <chrono>

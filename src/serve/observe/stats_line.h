@@ -1,4 +1,4 @@
-// The line that a server logs from time to time: what it does, and how fast.
+// The line that a server logs periodically: its load and its speed.
 #pragma once
 
 #include <chrono>

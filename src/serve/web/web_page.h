@@ -1,5 +1,5 @@
-// The web page at `/`: static files that are part of the binary. They hold no secrets and load nothing
-// from elsewhere; what the page shows, it asks the API for, with the user's key.
+// The web page at `/`: static files in the binary. They hold no secrets and load nothing from other hosts.
+// The page gets its content from the API, with the user's key.
 #pragma once
 
 #include <string_view>

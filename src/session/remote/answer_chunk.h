@@ -1,4 +1,4 @@
-// What servers with the OpenAI API send as an answer: the events of a stream, or one body.
+// The answers of servers with the OpenAI API: the events of a stream, or one body.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Memory of a GPU. The driver's own allocation is slow and its release waits for all work, so small pieces
-// come from slabs, and what is freed of them is used again.
+// Memory of a GPU. The driver's allocation is slow and its release waits for all work, so small pieces
+// come from slabs, and freed pieces are reused.
 #pragma once
 
 #include <cstdint>

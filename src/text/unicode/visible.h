@@ -1,5 +1,6 @@
-// Text of strangers in messages, tables and logs: no character of it is obeyed by a terminal, hidden, or changes the
-// order of what is shown. All that Latte prints but the answers of models goes through this table.
+// Untrusted text in messages, tables and logs. A terminal obeys no character of it, hides none, and does not
+// change the order of the text. Everything that Latte prints goes through this table, except the answers of
+// models.
 #pragma once
 
 #include <string>

@@ -4,7 +4,7 @@
 //   guided_json, guided_regex, guided_choice, guided_grammar                  vLLM
 //   structured_outputs: {"json": …, "regex": …, "choice": …, "grammar": …}    vLLM
 //
-// At most one of them may be given. Reasoning and calls of functions are no content.
+// A request may have at most one of them. Reasoning and function calls are not content.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// Text that stands in a prompt for parts of a conversation that the model cannot read: media, and
-// what other services did themselves. Histories keep such parts for ever, so a server that refused
-// them would end the conversation.
+// Text that replaces the parts of a conversation that the model cannot read: media, and actions of other
+// services. A history keeps such parts for ever, so a server that refused them would end the
+// conversation.
 #pragma once
 
 #include <string>

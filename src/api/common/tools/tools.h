@@ -1,5 +1,5 @@
-// The fields of a request about tools: functions that the model may call. Latte calls none: it
-// writes them into the prompt and reads the calls in the answer.
+// The fields of a request about tools: functions that the model may call. Latte calls no function: it
+// writes them into the prompt and parses the calls in the answer.
 #pragma once
 
 #include <cstdint>

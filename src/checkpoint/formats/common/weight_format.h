@@ -1,6 +1,6 @@
-// A format in which a checkpoint stores its matrices: how config.json announces it, the tensors that
-// represent a matrix, how they become what kernels read, and, if `latte quantize` writes it, how. Each
-// format is one file of this folder; formats.h lists them, and everything else walks that list.
+// A format in which a checkpoint stores its matrices. It defines the keys of config.json that select it,
+// the tensors of a matrix, their conversion for the kernels, and, for `latte quantize`, the encoding. Each
+// format is one file of src/checkpoint/formats; formats.h lists them, and all other code walks that list.
 // Layouts and their sources: docs/formats/weights.md.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Gauges of what requests take in a server, and give back when they end: bytes, entries of lists.
+// Gauges of the resources of requests in a server, which their end releases: bytes, list entries.
 #pragma once
 
 #include <functional>
