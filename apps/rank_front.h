@@ -1,6 +1,5 @@
-// The front of `latte serve` with several ranks, or with --isolate: a process without an engine that holds the
-// sockets of HTTP. It starts the ranks, or the one process that is the engine; they join it over a control
-// connection.
+// The front of `latte serve` with several ranks, or with --isolate: a process without an engine that holds
+// the HTTP sockets. It starts the ranks, or the engine process, which join it over a control connection.
 #pragma once
 
 #include <memory>

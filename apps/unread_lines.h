@@ -1,4 +1,4 @@
-// Standard error that no process reads.
+// Handles a standard error that no process reads.
 #pragma once
 
 namespace latte {

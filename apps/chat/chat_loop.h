@@ -1,4 +1,4 @@
-// The front of a conversation, in a terminal or through a pipe, wherever the answers are made.
+// The loop of a conversation, in a terminal or through a pipe, with a local model or a server.
 // Standard output carries only answers; prompts, notes and errors go to standard error.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The words of a command line, read with the list of commands: unknown names get a suggestion, spellings of a
-// flag become one, and flags of other programs become ours.
+// Parses the words of a command line with the list of commands: it suggests names for unknown ones, unifies
+// the spellings of a flag, and converts flags of other programs to Latte's.
 #pragma once
 
 #include <string>

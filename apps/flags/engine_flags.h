@@ -1,4 +1,4 @@
-// The flags of an engine, and what it says of itself.
+// The flags of an engine, and the report of its settings.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Flags that come from a list of fields (latte/fields.h), and what stands in for them. The order is:
+// Flags from a list of fields (latte/fields.h), and their other sources. The order of precedence is:
 // flag, environment variable, file of options, default.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Random seeds, for users who give none.
+// Random seeds, if the user gives none.
 #pragma once
 
 #include <cstdint>

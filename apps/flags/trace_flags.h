@@ -1,4 +1,4 @@
-// Flags of commands that serve a trace, and what they come to.
+// Flags of commands that serve a trace, and the resulting settings.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Edits lines in a terminal: libedit, with pastes, a history that outlives the program, and Ctrl-C and changes of the
+// Edits lines in a terminal: libedit, with pastes, a persistent history, and Ctrl-C and changes of the
 // window's size read from descriptors.
 #pragma once
 

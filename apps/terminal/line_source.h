@@ -1,4 +1,4 @@
-// Where the lines of a conversation come from.
+// The source of the lines of a conversation.
 #pragma once
 
 #include <string>

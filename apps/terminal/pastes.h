@@ -1,4 +1,4 @@
-// Pasted text in the line that is edited: short text can be edited there, a mark stands for long text.
+// Pasted text in the edited line: short text can be edited there, and a mark replaces long text.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Progress of a long job on standard error: one line that is updated in place on a terminal; elsewhere a line after three seconds
-// and every half minute.
+// Progress of a long job on standard error: on a terminal, one line that is updated in place; otherwise, a
+// line after three seconds and every half minute.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Measures the rates that path choices are based on, and the quality of the choices.
+// Measures the rates for path choices, and the quality of the choices.
 #pragma once
 
 #include "src/base/json_out_fwd.h"

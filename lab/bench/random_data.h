@@ -1,4 +1,4 @@
-// Random data to measure with: as slow to read as any other data, and as fast to fill as a copy.
+// Random data for measurements: as slow to read as any other data, and as fast to fill as a copy.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A machine whose kernels do not depend on the number of heads or outputs, which ranks divide.
+// A machine with kernels that do not depend on the number of heads or outputs, which ranks divide.
 #pragma once
 
 #include "src/kernels/cpu/targets.h"

@@ -1,4 +1,4 @@
-// An engine without a model: a test decides what it answers, when, and what goes wrong.
+// An engine without a model: a test determines its answers, their times and its errors.
 #pragma once
 
 #include <deque>

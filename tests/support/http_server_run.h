@@ -1,4 +1,4 @@
-// An HTTP server on a thread of its own, with a handler that tests steer.
+// An HTTP server on a separate thread, with a handler that tests control.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// A client of tests that sends the bytes it is told, with a socket of its own. A wait that takes
+// A client for tests that sends arbitrary bytes over its own socket. A wait that takes
 // longer than a minute ends the test.
 #pragma once
 

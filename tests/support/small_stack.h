@@ -1,4 +1,4 @@
-// Stacks of the size that the library promises to manage with (docs/embedding.md): a frame too many
+// Stacks of the size that the library guarantees to need at most (docs/embedding.md): a larger use
 // ends the test by SIGSEGV.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The transcripts of tests/data/tools: answers of models with calls, and what they mean. For tests.
+// The transcripts of tests/data/tools: answers of models with calls, and the expected results. For tests.
 #pragma once
 
 #include <fstream>

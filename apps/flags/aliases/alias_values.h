@@ -1,4 +1,4 @@
-// How values of other servers' flags are written for ours. Each function is a ConvertAlias.
+// Converts values of other servers' flags to values of Latte's flags. Each function is a ConvertAlias.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Names that flags have in other programs, and what they mean here: one table.
+// The table of flags of other programs and their meaning in Latte.
 #pragma once
 
 #include <optional>

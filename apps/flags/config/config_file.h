@@ -1,4 +1,4 @@
-// A file of options (--config): the lowest source but for the defaults. Keys are names of fields,
+// A file of options (--config). It overrides only the defaults. Keys are names of fields,
 // or of their flags, with '_' or '-', at the top of the file or in the table of their struct.
 // docs/options.md.
 #pragma once

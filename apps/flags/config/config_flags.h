@@ -1,4 +1,4 @@
-// MODEL and --config of commands that take a file of options, and how options are printed as one.
+// MODEL and --config of commands that take a file of options, and the output of options as such a file.
 #pragma once
 
 #include <string>

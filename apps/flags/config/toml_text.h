@@ -1,5 +1,4 @@
-// TOML as plain values. The only door to toml++, whose header takes seconds to compile:
-// toml_text.cc alone includes it.
+// TOML as plain values. Only toml_text.cc includes toml++, because its header takes seconds to compile.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// docs/limits.md: every limit, what happens beyond it, and the test that shows it.
+// docs/limits.md: every limit, its effect, and the test that shows it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// docs/options.md, made of the lists of fields (latte/fields.h).
+// docs/options.md, from the lists of fields (latte/fields.h).
 #pragma once
 
 #include <string>

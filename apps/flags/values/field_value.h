@@ -1,4 +1,4 @@
-// A field's value, whatever its type, and its texts on command lines and in variables.
+// A field's value of any type, and its texts on command lines and in variables.
 #pragma once
 
 #include <cstdint>

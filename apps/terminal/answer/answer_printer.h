@@ -1,4 +1,4 @@
-// Writes an answer to standard output as it comes.
+// Writes an answer to standard output as it arrives.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Markdown of answers as inks of a terminal: bold, italic, code, headings and marks of lists. Everything
-// else stays as it is written, backslashes of formulas too.
+// Converts Markdown of answers to inks of a terminal: bold, italic, code, headings and list markers. All
+// other text is unchanged, including backslashes of formulas.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Text of a model as a terminal may show it: no control sequences, whole words on a line, and
-// reasoning told apart.
+// Converts text of a model for a terminal: it removes control sequences, breaks lines between words, and
+// marks reasoning.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// How a matrix product C = A·Bᵀ is divided into tasks: blocks of C, `rows` rows × `columns` columns.
-// The choice affects speed alone; no sum along K is ever divided.
+// Divides a matrix product C = A·Bᵀ into tasks: blocks of C, `rows` rows × `columns` columns.
+// The choice affects only speed; no sum along K is ever divided.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The layout of cached rows as tasks take it.
+// The layout of cached rows in tasks.
 #pragma once
 
 #include "src/kernels/cpu/target.h"

@@ -1,6 +1,5 @@
-// The instruction sets of x86 that kernels are compiled for, by rising level, each with its kernels.
-// targets/<isa>.cc defines them and says what the processor needs; tables/*.cc says when each is
-// chosen.
+// The instruction sets of x86 for which kernels are compiled, by rising level, each with its kernels.
+// targets/<isa>.cc defines them and the required CPU features; tables/*.cc has the rules of selection.
 #pragma once
 
 #include "src/kernels/cpu/target.h"

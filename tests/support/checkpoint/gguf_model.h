@@ -1,4 +1,4 @@
-// Metadata of published models as GGUF files have them, from their config.json in tests/data/configs.
+// GGUF metadata of published models, from their config.json in tests/data/configs.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Tokenizers as GGUF files have them.
+// Tokenizers in GGUF metadata.
 #pragma once
 
 #include <cstdint>

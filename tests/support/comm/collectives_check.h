@@ -1,4 +1,4 @@
-// What every backend must do, as expectations of gtest: run by each rank of a world of any size.
+// The requirements of every backend, as expectations of gtest: run by each rank of a world of any size.
 #pragma once
 
 #include "src/comm/communicator.h"

@@ -1,5 +1,5 @@
-// A communicator that writes down its collectives: tests compare the lists of all ranks, because a
-// rank that skips a call or makes another one hangs the rest.
+// A communicator that records its collectives: tests compare the records of all ranks, because a
+// rank that skips a call or makes a different one hangs the other ranks.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A server in a process of its own, with an engine that the test steers.
+// A server in a separate process, with an engine that the test controls.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// A leader's announcer that nobody follows.
+// A leader's announcer without followers.
 #pragma once
 
 #include <functional>

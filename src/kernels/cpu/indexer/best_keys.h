@@ -1,4 +1,4 @@
-// The best keys of a token among those that it has seen so far, for launch files.
+// The best keys of a token among its scored keys, for launch files.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Arithmetic peak: independent chains of multiply-adds in registers, as many as a register tile has
-// accumulators. Every step depends on the one before, so the compiler can remove none.
+// accumulators. Every step depends on the previous step, so the compiler can remove none.
 #pragma once
 
 #include <cstdint>

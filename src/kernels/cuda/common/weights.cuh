@@ -1,4 +1,4 @@
-// Weights and activations of products, of every type, as f32: the one place where kernels decode them.
+// Weights and activations of products, of every type, as f32. Only this file decodes them.
 #pragma once
 
 #include "src/kernels/cuda/common/elements.cuh"

@@ -1,4 +1,4 @@
-// The compiled kernels that this build holds.
+// The compiled kernels of this build.
 #pragma once
 
 #include <cstddef>
