@@ -18,7 +18,8 @@
 namespace latte {
 namespace {
 
-// Not flags: the words of a process can be read by every user of the machine, its environment cannot.
+// Not flags: the words of a process can be read by every user of the machine, its environment
+// cannot.
 constexpr const char* kSecret = "LATTE_CONTROL_SECRET";
 
 // Ranks of one world have the same words.

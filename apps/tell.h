@@ -1,5 +1,6 @@
-// The messages of Latte to its user. They contain names, messages and values from checkpoints, servers and
-// files; only this file makes them safe for a terminal. Answers of models go through AnswerPrinter.
+// The messages of Latte to its user. They contain names, messages and values from checkpoints,
+// servers and files; only this file makes them safe for a terminal. Answers of models go through
+// AnswerPrinter.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,6 @@
 // Eight greedy answers from one engine, driven from C: the baseline of python_overhead.py.
-// Usage: engine_of_c MODEL RUNS TOKENS; TOKENS: of each answer. Prints the seconds of each run, and the seconds that its processor worked.
+// Usage: engine_of_c MODEL RUNS TOKENS; TOKENS: of each answer. Prints the seconds of each run, and
+// the seconds that its processor worked.
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,8 +1,9 @@
-// What grammars cost: seconds of the processor to check and to compile, memory, and time of the masks of
-// random answers. Each grammar is measured in a process of its own, which may use so many seconds.
+// What grammars cost: seconds of the processor to check and to compile, memory, and time of the
+// masks of random answers. Each grammar is measured in a process of its own, which may use so many
+// seconds.
 //
-// Usage: grammar_cost TOKENIZER_FOLDER [SECONDS]; reads grammars from standard input, one per line: NAME,
-// SYNTAX, TEXT, separated by tabs, with \x01 for line feeds, and prints a line for each.
+// Usage: grammar_cost TOKENIZER_FOLDER [SECONDS]; reads grammars from standard input, one per line:
+// NAME, SYNTAX, TEXT, separated by tabs, with \x01 for line feeds, and prints a line for each.
 // bench/hostile_grammars.py --print writes some.
 #include <algorithm>
 #include <ctime>

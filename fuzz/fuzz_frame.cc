@@ -1,5 +1,5 @@
-// Frames of the control connection: what they are does not depend on how the bytes are cut, no frame
-// is longer than allowed, and the handshake lets no stranger in.
+// Frames of the control connection: what they are does not depend on how the bytes are cut, no
+// frame is longer than allowed, and the handshake lets no stranger in.
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
-// A GGUF file: its header is read, then every value of its metadata by every getter, every byte of its
-// tensors, and the config and the tokenizer of the model.
+// A GGUF file: its header is read, then every value of its metadata by every getter, every byte of
+// its tensors, and the config and the tokenizer of the model.
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // Grammars that requests may contain: a byte that chooses the syntax, a text. It is refused with a
-// reason, or it constrains an answer of bytes: whatever it allows it takes, and a JSON schema allows
-// only JSON. A grammar that is taken costs a bounded CPU time. fuzz/run.sh bounds the memory.
+// reason, or it constrains an answer of bytes: whatever it allows it takes, and a JSON schema
+// allows only JSON. A grammar that is taken costs a bounded CPU time. fuzz/run.sh bounds the
+// memory.
 #include <ctime>
 #include <string>
 #include <vector>
@@ -17,8 +18,8 @@ namespace {
 
 constexpr int32_t kEnd = 256;
 constexpr int kMostTokens = 48;
-// The sanitizers and the coverage make everything some ten times slower, but there are few tokens. In
-// 200 s of mutations the slowest input took 11 s on a busy machine.
+// The sanitizers and the coverage make everything some ten times slower, but there are few tokens.
+// In 200 s of mutations the slowest input took 11 s on a busy machine.
 constexpr double kMostCheckSeconds = 5;
 constexpr double kMostCompileSeconds = 20;
 constexpr double kMostMaskSeconds = 5;

@@ -1,6 +1,6 @@
-// Heads and bodies of HTTP requests, answers of servers and of proxies, and addresses: what they mean
-// does not depend on the packets that they arrive in, no limit is exceeded, and a refusal has a
-// message, for a request a status, too.
+// Heads and bodies of HTTP requests, answers of servers and of proxies, and addresses: what they
+// mean does not depend on the packets that they arrive in, no limit is exceeded, and a refusal has
+// a message, for a request a status, too.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -113,8 +113,8 @@ std::string Answer(std::string_view bytes, size_t piece, bool to_connect) {
 void CheckAnswer(std::string_view bytes, size_t piece, bool to_connect) {
   const std::string whole = Answer(bytes, bytes.size(), to_connect);
   const std::string single = Answer(bytes, 1, to_connect);
-  // Bytes behind an answer are seen only if they arrive with it; what is read at once need not wait, and
-  // only what waits is bounded.
+  // Bytes behind an answer are seen only if they arrive with it; what is read at once need not
+  // wait, and only what waits is bounded.
   const auto same = [&](const std::string& told) {
     return told == whole || told == whole + "\nkept" || whole == told + "\nkept" ||
            told == kTooLong || whole == kTooLong;

@@ -1,6 +1,6 @@
-// Splitter of answers into reasoning, content and calls: a byte that says whether the answer begins inside
-// reasoning, a byte that chooses how calls are written, the text of an answer. However the text is cut, the
-// pieces together are the same. Without calls, they are the text.
+// Splitter of answers into reasoning, content and calls: a byte that says whether the answer begins
+// inside reasoning, a byte that chooses how calls are written, the text of an answer. However the
+// text is cut, the pieces together are the same. Without calls, they are the text.
 #include <string>
 
 #include "fuzz/fuzz_input.h"

@@ -1,6 +1,6 @@
-// A request of the OpenAI API or of Anthropic's: a byte that chooses the endpoint, the body, then NUL
-// and bytes that choose the events of its answer. Both forms of the answer, a stream and a whole,
-// must be JSON.
+// A request of the OpenAI API or of Anthropic's: a byte that chooses the endpoint, the body, then
+// NUL and bytes that choose the events of its answer. Both forms of the answer, a stream and a
+// whole, must be JSON.
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -140,7 +140,8 @@ void CheckMessages(std::string_view sse, size_t most) {
   Require(name == "message_stop" || name == "error", "a stream has an end");
 }
 
-// `repeated`: bytes of the body, which answers of /v1/responses repeat in part, three times a stream.
+// `repeated`: bytes of the body, which answers of /v1/responses repeat in part, three times a
+// stream.
 void Answer(ApiRequest request, bool stream, size_t repeated, ByteSource choose) {
   request.reply.stream = stream;
   const ApiReply reply = request.reply;

@@ -1,5 +1,5 @@
-// Reader of calls in answers: a byte that chooses the format, a byte that chooses the end, the text of
-// an answer. However the text is cut, the events say the same, and all of it without a call is
+// Reader of calls in answers: a byte that chooses the format, a byte that chooses the end, the text
+// of an answer. However the text is cut, the events say the same, and all of it without a call is
 // content.
 #include <string>
 

@@ -10,8 +10,9 @@
 
 namespace latte {
 
-// Asks the questions in turn. The result has the model, all messages, and for every answer its text, why it ended,
-// and its counts of tokens; then the seed, null if a server chooses it. Errors: of Conversation::Ask.
+// Asks the questions in turn. The result has the model, all messages, and for every answer its
+// text, why it ended, and its counts of tokens; then the seed, null if a server chooses it. Errors:
+// of Conversation::Ask.
 [[nodiscard]] Result<std::string> AnswersJson(Conversation* chat, const std::string& model,
                                               const std::vector<std::string>& questions);
 

@@ -19,7 +19,8 @@ bool TakeQuotes(std::string* text) {
   return true;
 }
 
-// A message between quotes as one line of an editor: several lines are a paste there, which needs no quotes.
+// A message between quotes as one line of an editor: several lines are a paste there, which needs
+// no quotes.
 std::string AsLine(const std::string& text) {
   if (text.find('\n') != std::string::npos) return text;
   return fmt::format("{0}{1}{0}", kQuotes, text);

@@ -19,7 +19,8 @@ class MessageReader {
     bool quoted = false;          // between """ or pasted: no command
     bool between_quotes = false;  // between """
   };
-  // Reads the next one, and lets the source remember it. Errors: of LineSource; kInvalidArgument if the input ends before the closing """.
+  // Reads the next one, and lets the source remember it. Errors: of LineSource; kInvalidArgument if
+  // the input ends before the closing """.
   [[nodiscard]] Result<Message> Next();
 
  private:

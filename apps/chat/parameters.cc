@@ -12,7 +12,8 @@
 namespace latte {
 namespace {
 
-// Calls visit(field, name, member) for every parameter of `params`. The name is its name in requests.
+// Calls visit(field, name, member) for every parameter of `params`. The name is its name in
+// requests.
 template <class Params, class Visit>
 void ForEachParameter(Params& params, const Visit& visit) {
   const auto visit_all = [&](auto& values) {

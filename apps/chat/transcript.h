@@ -14,8 +14,8 @@ namespace latte {
 // JSON: {"latte_chat": 1, "model": …, "messages": [{"role", "content", "reasoning_content"}]}.
 std::string TranscriptText(const std::string& model, const std::vector<ChatMessage>& messages);
 
-// The messages of such a text: at most one system message, first, then questions and answers in turn.
-// Errors: kCorrupt naming `where`, expected and found.
+// The messages of such a text: at most one system message, first, then questions and answers in
+// turn. Errors: kCorrupt naming `where`, expected and found.
 [[nodiscard]] Result<std::vector<ChatMessage>> ParseTranscript(std::string_view text,
                                                                const std::string& where);
 

@@ -14,7 +14,8 @@ namespace latte {
 
 namespace {
 
-// The files are deleted as soon as all ranks have loaded them, so none remain however the bench ends.
+// The files are deleted as soon as all ranks have loaded them, so none remain however the bench
+// ends.
 Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int threads,
                                              const Device& device, RankWorld* ranks) {
   LATTE_ASSIGN_OR_RETURN(const SynthSpec spec, ParseSynthSpec(text));

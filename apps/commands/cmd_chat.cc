@@ -51,7 +51,8 @@ struct Signals {
   Interrupts interrupts;
   Interrupts resizes;
 
-  // Ctrl-C is caught where it ends an answer: in a conversation in a terminal. Elsewhere it ends the program.
+  // Ctrl-C is caught where it ends an answer: in a conversation in a terminal. Elsewhere it ends
+  // the program.
   static Result<Signals> Catch(const ChatFlags& flags) {
     Signals out;
     if (flags.json || !IsTerminal(STDIN_FILENO)) return out;

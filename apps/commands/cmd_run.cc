@@ -64,7 +64,8 @@ Result<std::string> PromptText(const RunFlags& flags) {
   return text;
 }
 
-// The ids of the prompt. Under --chat it is the message of a user, and the chat format says which tokens end the answer.
+// The ids of the prompt. Under --chat it is the message of a user, and the chat format says which
+// tokens end the answer.
 Status SetTokens(const RunFlags& flags, const OpenedModel& opened, const Tokenizer& tokenizer,
                  const std::string& prompt, Request* request) {
   if (!flags.chat) {

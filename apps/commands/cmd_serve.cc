@@ -184,8 +184,9 @@ Result<Chosen> Choose(const ServeFlags& flags, const ConfigFile& file) {
   return out;
 }
 
-// A file of secrets that everybody may write to is refused: another key could be added. Other users who may change or read it
-// are named, but for groups that may read it: services get secrets in that way.
+// A file of secrets that everybody may write to is refused: another key could be added. Other users
+// who may change or read it are named, but for groups that may read it: services get secrets in
+// that way.
 Status CheckSecrets(const ServeOptions& options) {
   for (const auto& [flag, path] : {std::pair("--api-key-file", options.api_key_file),
                                    std::pair("--ssl-keyfile", options.ssl_keyfile)}) {

@@ -135,8 +135,8 @@ class SummaryText {
                          Thousands(need["tokens"].get<int64_t>()), FillText(BarFill::kLight)));
   }
 
-  // The parts of the available memory for 4,096 tokens of context. Weights and cache fill it if they are
-  // larger.
+  // The parts of the available memory for 4,096 tokens of context. Weights and cache fill it if
+  // they are larger.
   void AddMemoryBar(int64_t weights) {
     constexpr int kColumns = 36;
     const int64_t tokens = std::min<int64_t>(4096, Int("max_position"));

@@ -81,8 +81,8 @@ class SamplingFlags {
   // neither says one.
   // Errors: of LoadGenerationDefaults; kInvalidArgument naming the flag or the variable.
   [[nodiscard]] Result<SamplingParams> Params(const OpenedModel& opened) const;
-  // For a request to a server: sets the fields that variables and flags set, and adds their names to `chosen`.
-  // Errors: kInvalidArgument naming the flag or the variable.
+  // For a request to a server: sets the fields that variables and flags set, and adds their names
+  // to `chosen`. Errors: kInvalidArgument naming the flag or the variable.
   [[nodiscard]] Status ApplyTo(SamplingParams* params,
                                std::set<std::string, std::less<>>* chosen) const;
   // Of `params`, which Params made.
@@ -107,8 +107,8 @@ struct OpenOptions {
 // Says on standard error why a file of rates is ignored; nothing if `warning` is empty.
 void WarnAboutRates(const std::string& warning);
 
-// Says on standard error when the weights of the model in `dir` are larger than available memory. Weights that
-// cannot be opened are an error only where they are loaded.
+// Says on standard error when the weights of the model in `dir` are larger than available memory.
+// Weights that cannot be opened are an error only where they are loaded.
 void WarnIfLarge(const std::string& dir, const ModelConfig& config);
 
 // Sets the memory policy that --numa asks for. Errors: kInvalidArgument; kUnavailable for a policy

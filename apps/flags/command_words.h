@@ -1,5 +1,5 @@
-// Parses the words of a command line with the list of commands: it suggests names for unknown ones, unifies
-// the spellings of a flag, and converts flags of other programs to Latte's.
+// Parses the words of a command line with the list of commands: it suggests names for unknown ones,
+// unifies the spellings of a flag, and converts flags of other programs to Latte's.
 #pragma once
 
 #include <string>
@@ -34,8 +34,8 @@ std::string UsageError(const CommandInfo& command, const std::string& what);
 
 // `words`: as main gets them. `program` must outlive the result.
 // Errors: kInvalidArgument beginning with the command, "latte run: …", for a command, an option or
-// an argument that there is not, and for an option without its value; kUnsupported naming a flag of another
-// program that Latte lacks.
+// an argument that there is not, and for an option without its value; kUnsupported naming a flag of
+// another program that Latte lacks.
 [[nodiscard]] Result<CheckedWords> CheckWords(const std::vector<std::string>& words,
                                               const CommandInfo& program);
 

@@ -31,8 +31,9 @@ class EngineFlags {
   // For one sequence at a time: how it is computed. The prefix cache is off.
   void AddForOneSequence(const FlagSet& app, const EngineUses& uses = {});
 
-  // What flags say, else variables, else the file. Also sets the memory policy that --numa asks for.
-  // Errors: kInvalidArgument naming the flag, variable or line that is wrong; of SetMemoryPolicy.
+  // What flags say, else variables, else the file. Also sets the memory policy that --numa asks
+  // for. Errors: kInvalidArgument naming the flag, variable or line that is wrong; of
+  // SetMemoryPolicy.
   [[nodiscard]] Result<EngineOptions> Options(const std::string& model,
                                               const ConfigFile& file = {}) const;
 
@@ -55,7 +56,8 @@ void WarnOfUnused(const ModelConfig& config);
 // Says on standard error that the model's indexer is not used under `mode`, if so.
 void WarnIfDense(const ModelConfig& config, AttentionMode mode);
 
-// WarnOfUnused and WarnIfDense; also how large cache and prefill workspace are. `config`: of the engine's model.
+// WarnOfUnused and WarnIfDense; also how large cache and prefill workspace are. `config`: of the
+// engine's model.
 void Introduce(const Engine& engine, const ModelConfig& config);
 
 }  // namespace latte

@@ -1,5 +1,5 @@
-// Flags from a list of fields (latte/fields.h), and their other sources. The order of precedence is:
-// flag, environment variable, file of options, default.
+// Flags from a list of fields (latte/fields.h), and their other sources. The order of precedence
+// is: flag, environment variable, file of options, default.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace latte {
 
-// Adds the flag of `field` to its group, or to that of `app` if it names none; it sets `value`, whose
-// present value the help shows as the default.
+// Adds the flag of `field` to its group, or to that of `app` if it names none; it sets `value`,
+// whose present value the help shows as the default.
 Flag AddField(const FlagSet& app, const Field& field, FieldValue value);
 
 // Whether the field has a variable that is set. An empty one counts as unset.

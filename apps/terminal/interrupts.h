@@ -47,8 +47,8 @@ class Interrupts {
 // Shown meanwhile.
 inline constexpr std::string_view kStopping = "[stopping …]";
 
-// Calls a function once, from a thread of its own, when a signal has waited for half a second: a step takes long, and
-// the user should see that Ctrl-C has arrived. Takes no signal.
+// Calls a function once, from a thread of its own, when a signal has waited for half a second: a
+// step takes long, and the user should see that Ctrl-C has arrived. Takes no signal.
 class LateInterrupt {
  public:
   // `interrupts` must outlive this object.

@@ -34,7 +34,8 @@ bool HasWord(std::string_view words, std::string_view word) {
   return false;
 }
 
-// The size of a key whose parameters begin at `from`. A byte that no key has ends it: it belongs to the next one.
+// The size of a key whose parameters begin at `from`. A byte that no key has ends it: it belongs to
+// the next one.
 size_t ParameterizedBytes(std::string_view input, size_t from) {
   for (size_t i = from; i < input.size(); ++i) {
     const char c = input[i];

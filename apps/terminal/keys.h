@@ -1,4 +1,5 @@
-// Keys that a terminal sends as several bytes, of which ESC is the first: arrows, function keys, Alt with a character.
+// Keys that a terminal sends as several bytes, of which ESC is the first: arrows, function keys,
+// Alt with a character.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@ std::span<const KeyCommand> KeyCommands();
 // The index in KeyCommands of a key, by its bytes after ESC.
 std::optional<size_t> FindKeyCommand(std::string_view key);
 
-// How many bytes of `input`, which begins with ESC, are its first key; 0: the rest of the key has not arrived.
-// An ESC before another ESC is a key.
+// How many bytes of `input`, which begins with ESC, are its first key; 0: the rest of the key has
+// not arrived. An ESC before another ESC is a key.
 size_t KeyBytes(std::string_view input);
 
 }  // namespace latte

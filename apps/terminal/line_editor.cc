@@ -45,9 +45,10 @@ std::string Narrow(std::wstring_view text) {
   return out;
 }
 
-// libedit gets a key of several bytes as one character, which is bound to the key's command: it would take the end of a
-// key that it does not know for text, and so would its search with every key. The characters are the C1 controls,
-// which no one types; kFirstKey is the first of KeyCommands.
+// libedit gets a key of several bytes as one character, which is bound to the key's command: it
+// would take the end of a key that it does not know for text, and so would its search with every
+// key. The characters are the C1 controls, which no one types; kFirstKey is the first of
+// KeyCommands.
 constexpr wchar_t kFirstKey = 0x80;
 constexpr bool IsC1(char32_t c) { return c >= 0x80 && c < 0xa0; }
 
@@ -62,8 +63,8 @@ std::string MovedBy(int rows) {
   return fmt::format("\x1b[{}{}", std::abs(rows), rows < 0 ? 'A' : 'B');
 }
 
-// Clears a line and moves the cursor to its beginning. Row by row: a terminal may keep what it clears at once, up to
-// its last row, above the screen.
+// Clears a line and moves the cursor to its beginning. Row by row: a terminal may keep what it
+// clears at once, up to its last row, above the screen.
 std::string Cleared(const LineRows& rows) {
   std::string out = fmt::format("\r{}\x1b[K", MovedBy(-rows.before));
   for (int i = 0; i < rows.before + rows.after; ++i) out += "\x1b[B\x1b[K";
@@ -224,14 +225,16 @@ class LineEditor::Impl {
     latte::Warn(error.message);
   }
 
-  // libedit loses a control sequence at the end of a prompt: the last character, a space, stands behind it.
+  // libedit loses a control sequence at the end of a prompt: the last character, a space, stands
+  // behind it.
   static std::wstring Prompt(std::wstring text) {
     if (!ShowsColour(STDERR_FILENO) || text.empty()) return text;
     text.insert(text.size() - 1, L"\1\x1b[0m\1");
     return L"\1\x1b[1;32m\1" + text;
   }
 
-  // Nothing is echoed into an answer, and no line is limited to the 4,095 bytes of the kernel's own editing.
+  // Nothing is echoed into an answer, and no line is limited to the 4,095 bytes of the kernel's own
+  // editing.
   void Quiet() const {
     termios quiet = modes_;
     quiet.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
@@ -256,7 +259,8 @@ class LineEditor::Impl {
 
   bool BeginsWithKey() const { return plain_ == 0 && input_.starts_with('\x1b'); }
 
-  // Takes the key at the front of the input; a key that means nothing gives no character. False: a part is missing.
+  // Takes the key at the front of the input; a key that means nothing gives no character. False: a
+  // part is missing.
   bool TakeKey(wchar_t* c) {
     const std::string key = input_.substr(0, KeyBytes(input_));
     if (key.empty()) return false;
@@ -314,8 +318,8 @@ class LineEditor::Impl {
     if (resized) ShowLineAgain(continued);
   }
 
-  // After a change of the width, a terminal has broken the line again. After Ctrl-Z and fg, a shell has begun a new line,
-  // and set its modes.
+  // After a change of the width, a terminal has broken the line again. After Ctrl-Z and fg, a shell
+  // has begun a new line, and set its modes.
   void ShowLineAgain(bool on_new_line) {
     std::fputs(Cleared(on_new_line ? LineRows{} : Rows()).c_str(), stderr);
     std::fputs(kPastesOn, stderr);
@@ -325,8 +329,8 @@ class LineEditor::Impl {
     el_wset(edit_, EL_REFRESH);
   }
 
-  // Moves the cursor to the last row of the line, which stays on the screen. A search, which shows a second line, does so
-  // itself.
+  // Moves the cursor to the last row of the line, which stays on the screen. A search, which shows
+  // a second line, does so itself.
   void LeaveLine() const {
     const LineInfoW* line = el_wline(edit_);
     const bool in_search = std::find(line->buffer, line->lastchar, L'\n') != line->lastchar;

@@ -19,11 +19,12 @@ class LineSource {
  public:
   virtual ~LineSource() = default;
 
-  // Shows `prompt`, waits for a line and stores it without its line end. A line of an editor may contain newlines.
-  // Errors: kUnavailable if reading fails; kCorrupt if the line is too long.
+  // Shows `prompt`, waits for a line and stores it without its line end. A line of an editor may
+  // contain newlines. Errors: kUnavailable if reading fails; kCorrupt if the line is too long.
   [[nodiscard]] virtual Result<LineEvent> Next(std::string_view prompt, std::string* line) = 0;
 
-  // Keeps a message for the history, if there is one: its lines as one text. A source keeps no line by itself.
+  // Keeps a message for the history, if there is one: its lines as one text. A source keeps no line
+  // by itself.
   virtual void Remember(const std::string& message) { static_cast<void>(message); }
 
  protected:

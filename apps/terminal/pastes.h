@@ -10,11 +10,12 @@ namespace latte {
 // Thread-compatible.
 class Pastes {
  public:
-  // What goes into the line for a pasted text: the text with kLineEnd for each line end, or a mark such as
-  // "[paste 1: 10 lines, 20480 bytes]" if it is longer than kInline.
+  // What goes into the line for a pasted text: the text with kLineEnd for each line end, or a mark
+  // such as "[paste 1: 10 lines, 20480 bytes]" if it is longer than kInline.
   std::string Insert(std::string_view text);
 
-  // The line with every mark replaced by its text, and kLineEnd by a line end. A mark that was changed is text of the user.
+  // The line with every mark replaced by its text, and kLineEnd by a line end. A mark that was
+  // changed is text of the user.
   std::string Expand(std::string_view line) const;
 
   // Whether the line begins with a paste of several lines.

@@ -1,5 +1,5 @@
-// Progress of a long job on standard error: on a terminal, one line that is updated in place; otherwise, a
-// line after three seconds and every half minute.
+// Progress of a long job on standard error: on a terminal, one line that is updated in place;
+// otherwise, a line after three seconds and every half minute.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,8 @@ enum class ProgressStyle {
   kNone,
 };
 
-// "written  42%  13.20 of 31.41 GB  85.20 MB/s  3:34 left". Jobs that take less than about two seconds show nothing.
+// "written  42%  13.20 of 31.41 GB  85.20 MB/s  3:34 left". Jobs that take less than about two
+//           seconds show nothing.
 // The line is never wider than the terminal: what matters least is left out. Thread-safe.
 class Progress {
  public:
@@ -34,15 +35,16 @@ class Progress {
                     ProgressStyle style = ProgressStyle::kUsual);
   ~Progress();  // as End
 
-  // From now on the last state is shown again every second: also a job whose first step is long shows something.
-  // Threads that must not receive signals start after they are blocked; this starts one.
+  // From now on the last state is shown again every second: also a job whose first step is long
+  // shows something. Threads that must not receive signals start after they are blocked; this
+  // starts one.
   void Tick();
   // No longer, and its thread has ended.
   void StopTicking();
   // `extra` goes to the end of the line, if it fits.
   void Show(int64_t done, int64_t total, std::string_view extra = {});
-  // Show, for a job that must have the machine alone while it measures: ticks from the first call to the second, so
-  // while the job prepares (MeasuredSteps). Valid as long as this object.
+  // Show, for a job that must have the machine alone while it measures: ticks from the first call
+  // to the second, so while the job prepares (MeasuredSteps). Valid as long as this object.
   JobProgress ForMeasurements();
   // "latte: note: …" above the line.
   void Note(const std::string& text);

@@ -1,5 +1,5 @@
-// Small kernels that use the words of src/kernels/cuda/words on known numbers. On a GPU they must write
-// the bits that they write in the emulator.
+// Small kernels that use the words of src/kernels/cuda/words on known numbers. On a GPU they must
+// write the bits that they write in the emulator.
 #pragma once
 
 #include "bench/gpu_check/probes.h"

@@ -1,5 +1,5 @@
-// Runs the probes on a GPU and prints the bits that they write: one line for each probe and lane. Needs
-// only a driver.
+// Runs the probes on a GPU and prints the bits that they write: one line for each probe and lane.
+// Needs only a driver.
 //
 //   words [--times] IMAGE     IMAGE: probes.cu compiled to a fat binary
 //   LATTE_CUDA_DRIVER         the driver's library; libcuda_emulated.so: the emulator

@@ -33,13 +33,14 @@ struct BenchAttentionOptions : BenchKernelOptions {
 //   unique_bytes  every cached row, query and output once
 //   cache_gbps    cached rows once / time
 // and `us` for one call, from which the other figures can be recomputed.
-// Errors: kInvalidArgument naming the flag, or for a kernel that is unknown, that the machine lacks or
-// that does not support the shape; kExhausted for more than 16 GiB of operands.
+// Errors: kInvalidArgument naming the flag, or for a kernel that is unknown, that the machine lacks
+// or that does not support the shape; kExhausted for more than 16 GiB of operands.
 [[nodiscard]] Result<JsonOut> BenchDecode(const BenchAttentionOptions& options,
                                           const Machine& machine, const JobProgress& progress = {});
 
-// Expanded attention with DeepSeek's widths (N = 128, R = 64, V = 128); keys and values are interleaved as an
-// up-projection writes them. One call for each sequence. The figures of BenchDecode, with
+// Expanded attention with DeepSeek's widths (N = 128, R = 64, V = 128); keys and values are
+// interleaved as an up-projection writes them. One call for each sequence. The figures of
+// BenchDecode, with
 //   flops         2·H·(N+R+V) per pair of a new token and a key it attends to
 //   bytes         key and value of a head once per such pair, queries and outputs once
 //   unique_bytes  every operand once

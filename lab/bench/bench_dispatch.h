@@ -22,11 +22,11 @@ struct DispatchOptions {
 
 // Runs both paths for {1, 2, 4, …, 1024} new tokens after {0, 64, 512, 4096, 32768} cached tokens
 // and compares the path that `rates` choose with the faster one:
-//   grid         per cell: new_tokens, cached_tokens, absorbed_us, latent_us, chosen, ratio; with at
-//                least 2048 cached tokens sparse_us, the time with the indexer of DeepSeek-V3.2
+//   grid         per cell: new_tokens, cached_tokens, absorbed_us, latent_us, chosen, ratio; with
+//                at least 2048 cached tokens sparse_us, the time with the indexer of DeepSeek-V3.2
 //   worst_ratio  the largest ratio of the chosen path's time to the faster path's time
-// Medians of 7 interleaved runs (3 for long ones), sparse_us the faster of 2. A path that the first run shows to be 4 times
-// slower is not run again.
+// Medians of 7 interleaved runs (3 for long ones), sparse_us the faster of 2. A path that the first
+// run shows to be 4 times slower is not run again.
 // Errors: as MeasureRates.
 [[nodiscard]] Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& rates,
                                             const Machine& machine,

@@ -72,8 +72,8 @@ struct EngineHarness {
     return {};
   }
 
-  // Seconds of submitting all requests and of the steps until they have ended; not of `counted`, which is told the
-  // tokens between steps.
+  // Seconds of submitting all requests and of the steps until they have ended; not of `counted`,
+  // which is told the tokens between steps.
   Result<double> RunAll(const std::vector<Request>& requests, const MeasuredSteps& counted) {
     const int64_t wanted = ended + std::ssize(requests);
     const int64_t tokens_before = tokens;

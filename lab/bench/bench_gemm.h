@@ -9,9 +9,9 @@
 
 namespace latte {
 
-// Weights: f32, f16, bf16, fp8 (blocks of 128×128), int8 (one scale per row), int4 (groups of 32) or a
-// type of GGUF blocks, as Q4_K. Activations: f32, bf16 or int8 (groups of 128); empty: int8 for int8 and int4 weights, f32
-// for f32 weights, otherwise bf16.
+// Weights: f32, f16, bf16, fp8 (blocks of 128×128), int8 (one scale per row), int4 (groups of 32)
+// or a type of GGUF blocks, as Q4_K. Activations: f32, bf16 or int8 (groups of 128); empty: int8
+// for int8 and int4 weights, f32 for f32 weights, otherwise bf16.
 struct BenchWeights : BenchKernelOptions {
   std::string dtype = "bf16";
   std::string act;

@@ -1,5 +1,5 @@
-// Shared by the benches of this folder: ranges of flags, the choice of a kernel, its time compared with
-// the ceilings of the same run, and the figures of a record.
+// Shared by the benches of this folder: ranges of flags, the choice of a kernel, its time compared
+// with the ceilings of the same run, and the figures of a record.
 #pragma once
 
 #include <functional>
@@ -100,7 +100,8 @@ struct KernelTimes {
   void AddTo(const KernelWork& work, JsonOut& record) const;
 };
 
-// kKernelRuns runs of at least 20 ms each of call(i), i = 0, 1, 2, …, with a sample of the ceilings before each.
+// kKernelRuns runs of at least 20 ms each of call(i), i = 0, 1, 2, …, with a sample of the ceilings
+// before each.
 KernelTimes MeasureKernel(std::string_view name, const KernelWork& work, const Exec& exec,
                           MeasuredSteps& steps, const std::function<void(int64_t)>& call);
 

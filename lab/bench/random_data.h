@@ -10,14 +10,15 @@
 
 namespace latte {
 
-// Fills contiguous f32 or 16-bit memory with numbers that are uniform in [−scale, scale). A large one repeats its first
-// megabyte.
+// Fills contiguous f32 or 16-bit memory with numbers that are uniform in [−scale, scale). A large
+// one repeats its first megabyte.
 void FillRandom(const TensorView& view, float scale, uint64_t seed);
 
 // The page ids first, first + 1, … in an order that differs from the order in memory.
 std::vector<int32_t> ShuffledPages(int64_t first, int64_t count);
 
-// A chunk of `new_tokens` after `cached_tokens` for each of `batch` sequences, which share `pages` equally.
+// A chunk of `new_tokens` after `cached_tokens` for each of `batch` sequences, which share `pages`
+// equally.
 std::vector<SequenceChunk> EqualChunks(std::span<const int32_t> pages, int64_t batch,
                                        int64_t new_tokens, int64_t cached_tokens, MlaPath path);
 

@@ -26,8 +26,8 @@ class RandomMlaLayer {
   [[nodiscard]] static Result<std::unique_ptr<RandomMlaLayer>> Create(const Options& options);
 
   // Evaluates the attention of `new_tokens` queries of each sequence after `cached_tokens` by
-  // `path`, in the next layer; returns the seconds it took. Does not write the cache. kSparse: scores
-  // and chooses keys, then attends to them.
+  // `path`, in the next layer; returns the seconds it took. Does not write the cache. kSparse:
+  // scores and chooses keys, then attends to them.
   double Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens, const Exec& exec);
 
   // The choice of keys alone.

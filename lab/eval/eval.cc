@@ -222,7 +222,8 @@ Result<std::vector<const Skill*>> Chosen(const std::vector<std::string>& names,
   return out;
 }
 
-// Runs `count` items of each bucket in parallel; the outcomes are ordered by bucket. None: interrupted.
+// Runs `count` items of each bucket in parallel; the outcomes are ordered by bucket. None:
+// interrupted.
 Result<std::vector<Outcome>> RunItems(const Context& context, const Skill& skill, size_t buckets,
                                       int64_t count, const JobProgress& progress) {
   const int64_t items = static_cast<int64_t>(buckets) * count;

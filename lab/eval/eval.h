@@ -60,8 +60,8 @@ struct SkillReport {
 // The names of all skills, in the order in which they run.
 std::vector<std::string_view> EvalSkills();
 
-// Runs the skills; an interrupted one and those after it are not in the result. "mtp" runs by default only if the model drafts. Equal arguments give equal
-// reports for any number of threads.
+// Runs the skills; an interrupted one and those after it are not in the result. "mtp" runs by
+// default only if the model drafts. Equal arguments give equal reports for any number of threads.
 // `progress`: after each item, with the skill; from any thread.
 // Errors: kInvalidArgument for an unknown skill, a count out of range, or an item that does not fit
 // in the model's context; of EngineCore, Complete and the grammar.

@@ -83,8 +83,8 @@ void FillNibbles(const CodeTable& table, uint64_t stream, uint64_t first_pair,
   }
 }
 
-// Every tensor that is written. Tensors of multi-token-prediction layers come last, so the other tensors
-// are the same with and without these layers.
+// Every tensor that is written. Tensors of multi-token-prediction layers come last, so the other
+// tensors are the same with and without these layers.
 std::vector<ExpectedTensor> TensorsOf(const ModelConfig& config) {
   std::vector<ExpectedTensor> out = ExpectedTensors(config);
   std::ranges::move(ExpectedMtpTensors(config), std::back_inserter(out));

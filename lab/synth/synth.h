@@ -45,9 +45,10 @@ struct SynthSpec {
 
 // "v2-lite", "v2", …: the names in shapes.json. Published models and
 //   v3-attn   attention of V3 with small other layers, for comparing engines
-//   v3-lite   V3 with its multi-token-prediction layer and the widths of V2-Lite. The query latent, which
-//             V2-Lite lacks, is as wide as in GLM-4.7-Flash, whose hidden size is the same
-//   v3-micro  the attention widths of V3 in the smallest model that has all its parts, for tests of kernels
+//   v3-lite   V3 with its multi-token-prediction layer and the widths of V2-Lite. The query latent,
+//             which V2-Lite lacks, is as wide as in GLM-4.7-Flash, whose hidden size is the same
+//   v3-micro  the attention widths of V3 in the smallest model that has all its parts, for tests of
+//             kernels
 std::vector<std::string> SynthShapes();
 
 // "v2-lite" or "v3.2:layers=2,dense=1,vocab=16384,experts=8,mtp=1,dtype=int4,seed=1".
@@ -71,9 +72,9 @@ struct SynthReport {
   std::vector<std::string> notes;  // for the user: leftovers next to the folder
 };
 
-// Writes config.json, a tokenizer and the weights of the spec to the folder `dir`: matrices N(0, 0.02) in shape,
-// norms 1, biases 0. Multi-token-prediction layers have no copies of embedding and head.
-// `progress`: in bytes, from any thread. Errors: of SynthConfig and CheckpointWriter.
+// Writes config.json, a tokenizer and the weights of the spec to the folder `dir`: matrices N(0,
+// 0.02) in shape, norms 1, biases 0. Multi-token-prediction layers have no copies of embedding and
+// head. `progress`: in bytes, from any thread. Errors: of SynthConfig and CheckpointWriter.
 [[nodiscard]] Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir,
                                              ThreadPool& threads, const WriterOptions& options = {},
                                              const JobProgress& progress = {});

@@ -16,7 +16,8 @@
 namespace latte {
 namespace {
 
-// The published shapes by name. A member "like" of one names the shape that its other members change.
+// The published shapes by name. A member "like" of one names the shape that its other members
+// change.
 const JsonOut& Shapes() {
   static const JsonOut shapes = [] {
     Result<JsonOut> parsed = ParseToEdit(ShapesJson(), "shapes.json");

@@ -13,9 +13,10 @@ struct SynthTokenizer {
   std::string config;  // with a chat template
 };
 
-// A byte-level BPE tokenizer with exactly `vocab` tokens: the 256 bytes, syllables, and words of two and of three
-// syllables. `bos` and `eos` are the ids of these tokens; -1: none. Null if `vocab` has no room for
-// the bytes and the special tokens, or more room than there are words: a million.
+// A byte-level BPE tokenizer with exactly `vocab` tokens: the 256 bytes, syllables, and words of
+// two and of three syllables. `bos` and `eos` are the ids of these tokens; -1: none. Null if
+// `vocab` has no room for the bytes and the special tokens, or more room than there are words: a
+// million.
 std::optional<SynthTokenizer> MakeSynthTokenizer(int64_t vocab, int64_t bos, int64_t eos);
 
 }  // namespace latte

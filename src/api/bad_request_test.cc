@@ -217,7 +217,8 @@ TEST(BadRequest, APromptThatIsTooLongIsNamedInTheWordsOfEachApi) {
   EXPECT_EQ(messages["error"]["message"], "prompt is too long: 3003 tokens > 2048 maximum");
   EXPECT_NE(AnthropicErrorEvent(error, "").find("prompt is too long: 3003 tokens > 2048 maximum"),
             std::string::npos);
-  // A prompt of all tokens leaves none for the answer; clients expect the first number to be larger.
+  // A prompt of all tokens leaves none for the answer; clients expect the first number to be
+  // larger.
   const Error full = PromptTooLongError({.tokens = 2048, .max_tokens = 2048});
   EXPECT_EQ(ErrorBody(ErrorForm::kAnthropic, full, "")["error"]["message"],
             "prompt is too long: 2048 tokens > 2047 maximum");

@@ -13,7 +13,8 @@ namespace latte {
 // How an API writes errors. All of OpenAI's write OpenAiError.
 enum class ErrorForm : uint8_t { kOpenAi, kAnthropic };
 
-// The body of the response to a request that fails. request_id: for forms that have one; may be empty.
+// The body of the response to a request that fails. request_id: for forms that have one; may be
+// empty.
 JsonOut ErrorBody(ErrorForm form, const Error& error, std::string_view request_id);
 
 // The same for a request that HTTP, access or routing refuses with `status`.

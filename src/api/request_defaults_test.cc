@@ -73,7 +73,8 @@ constexpr std::pair<ApiEndpoint, const char*> kBodies[] = {
     {ApiEndpoint::kMessages,
      R"("max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]})"}};
 
-// A checkpoint that recommends nothing: a server samples as the API says, and a batch takes the likeliest tokens.
+// A checkpoint that recommends nothing: a server samples as the API says, and a batch takes the
+// likeliest tokens.
 TEST_F(ApiDefaults, OverHttpTheApisTemperatureHolds) {
   for (const auto& [endpoint, body] : kBodies) {
     EXPECT_EQ(TemperatureOverHttp(endpoint, std::string("{") + body), 1) << body;

@@ -1,6 +1,6 @@
-// A client sends an answer with reasoning and calls back, together with the results. The prompt then
-// begins with the ids that the model has read and written, so that the prefix cache finds all of
-// them, in every format whose template keeps what the model wrote.
+// A client sends an answer with reasoning and calls back, together with the results. The prompt
+// then begins with the ids that the model has read and written, so that the prefix cache finds all
+// of them, in every format whose template keeps what the model wrote.
 #include <gtest/gtest.h>
 
 #include "src/api/common/answer.h"
@@ -222,8 +222,8 @@ TEST(ToolsRoundTrip, ThePromptBeginsWithTheIdsOfTheLastOneAndItsAnswer) {
   }
 }
 
-// A client that reads and writes arguments may change their white space. Formats that write arguments
-// as text show what the client sent; the others write them as the model does.
+// A client that reads and writes arguments may change their white space. Formats that write
+// arguments as text show what the client sent; the others write them as the model does.
 TEST(ToolsRoundTrip, ArgumentsKeepTheOrderAndTheFormInWhichTheyAreSent) {
   constexpr auto kSent = R"({"b":"first" , "a":[1,2]})";
   const ApiModel tiny = Tiny();

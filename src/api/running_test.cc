@@ -149,8 +149,8 @@ void Join(const JsonOut& chunk, bool chat, JsonOut* choice) {
   if (chunk.contains("prompt_logprobs")) out["prompt_logprobs"] = chunk["prompt_logprobs"];
 }
 
-// What both forms of a choice say, in one order. A whole answer tells empty lists and reasoning that
-// a stream has no chunk for.
+// What both forms of a choice say, in one order. A whole answer tells empty lists and reasoning
+// that a stream has no chunk for.
 std::string Shown(JsonOut choice, bool chat) {
   if (chat) {
     JsonOut& message = choice["message"];

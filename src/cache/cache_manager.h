@@ -57,8 +57,8 @@ class CacheManager {
   // `others` available pages of every owner.
   bool CanReserve(int64_t held, int64_t count, int64_t others = 0) const;
 
-  // Pages of an owner that are free, or cached and evictable; and those that a sequence with `held` pages
-  // needs of it for `count` more.
+  // Pages of an owner that are free, or cached and evictable; and those that a sequence with `held`
+  // pages needs of it for `count` more.
   int64_t available_pages(int64_t owner) const;
   int64_t NeedOf(int64_t owner, int64_t held, int64_t count) const;
 
@@ -94,15 +94,15 @@ class CacheManager {
   // Evicts every unused prefix; under save_evicted they are saved.
   void EvictAll();
 
-  // A manager with one owner lends pages to one that has none. Lend: up to `count` pages, free ones and
-  // pages of unused prefixes, but for `keep` of them; they count as used until TakeBack. While fewer than
-  // `count` could be lent, CanReserve leaves the others alone, so pages that become free are there for the
-  // next call.
+  // A manager with one owner lends pages to one that has none. Lend: up to `count` pages, free ones
+  // and pages of unused prefixes, but for `keep` of them; they count as used until TakeBack. While
+  // fewer than `count` could be lent, CanReserve leaves the others alone, so pages that become free
+  // are there for the next call.
   std::vector<int32_t> Lend(int64_t count, int64_t keep = 0);
   void TakeBack(std::span<const int32_t> pages);
 
-  // The other side: pages of an owner by their places there. GiveBack: up to `count` of them, free ones and
-  // pages of unused prefixes. borrowed: that the owner has lent.
+  // The other side: pages of an owner by their places there. GiveBack: up to `count` of them, free
+  // ones and pages of unused prefixes. borrowed: that the owner has lent.
   void Borrow(int64_t owner, std::span<const int32_t> places);
   std::vector<int32_t> GiveBack(int64_t owner, int64_t count);
   int64_t borrowed(int64_t owner) const { return borrowed_[static_cast<size_t>(owner)]; }
@@ -110,8 +110,8 @@ class CacheManager {
   // The pages in the tree, used or not, and what a page depends on: for saving pages without
   // evicting them.
   std::vector<int32_t> TreePages() const;
-  // Under save_evicted: the pages that came into the tree since the last call. Some may have left it
-  // again.
+  // Under save_evicted: the pages that came into the tree since the last call. Some may have left
+  // it again.
   std::vector<int32_t> TakeNewPages();
   bool IsInTree(int32_t page) const { return tree_.Contains(page); }
   PagePrefix PrefixOf(int32_t page) const { return tree_.PrefixOf(page); }
@@ -133,8 +133,8 @@ class CacheManager {
   int64_t MostPages(std::span<const int32_t> tokens) const;
   // Replaces a page by a copy. Errors: as Reserve.
   Status CopyPage(int32_t& page);
-  // Evicts until the pages that an owner needs are free, for all owners. needs(owner). Errors: kExhausted,
-  // and then nothing was evicted.
+  // Evicts until the pages that an owner needs are free, for all owners. needs(owner). Errors:
+  // kExhausted, and then nothing was evicted.
   template <class Needs>
   Status MakeRoom(const Needs& needs);
 

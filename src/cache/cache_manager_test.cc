@@ -244,7 +244,8 @@ TEST(CacheManager, WhatOneOwnerLacksIsNotTakenFromOthers) {
 
 TEST(CacheManager, PrefixesLeaveUntilTheOwnerHasAPage) {
   CacheManager manager = Divided(4, 2);
-  // Two prompts of one split, which is owner 0's: the older, then one with a second page of owner 1.
+  // Two prompts of one split, which is owner 0's: the older, then one with a second page of owner
+  // 1.
   const Tokens old = Text(2 * 256, 0);
   Pages pages;
   ASSERT_TRUE(manager.Reserve(pages, std::ssize(old)));

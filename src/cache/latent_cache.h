@@ -32,8 +32,8 @@ struct CacheStream {
   int64_t width = 0;  // elements per token and layer; bytes if the format is quantised
   DType dtype = DType::kBF16;
   CacheRowFormat row_format = {};
-  // Layers of the cache that have no rows, ascending. Usually none; GLM-5.2 has layers that choose no keys
-  // of their own, and so have no index keys.
+  // Layers of the cache that have no rows, ascending. Usually none; GLM-5.2 has layers that choose
+  // no keys of their own, and so have no index keys.
   std::vector<int64_t> without = {};
 
   bool HasRows(int64_t layer) const;
@@ -66,8 +66,8 @@ class LatentCache {
   int64_t pages() const { return pages_; }
   const Device& device() const { return *device_; }
 
-  // Pages of one stream and layer: [pages, page_tokens, width]. Requires: the cache has the stream, and
-  // the stream rows in that layer.
+  // Pages of one stream and layer: [pages, page_tokens, width]. Requires: the cache has the stream,
+  // and the stream rows in that layer.
   TensorView View(StreamId stream, int64_t layer) const;
 
  private:

@@ -1,6 +1,6 @@
-// The rank and the place of each page, if several ranks divide a cache (src/tensor/key_owner.h). A page id
-// is global: owner id mod D holds page `id` at place id / D. The i-th pages of all sequences belong to one
-// owner, so sharing a prefix and copying a page stay within one rank.
+// The rank and the place of each page, if several ranks divide a cache (src/tensor/key_owner.h). A
+// page id is global: owner id mod D holds page `id` at place id / D. The i-th pages of all
+// sequences belong to one owner, so sharing a prefix and copying a page stay within one rank.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Reference counts and the free pages of each owner (page_owners.h). A page id indexes every stream and
-// layer of the cache at once.
+// Reference counts and the free pages of each owner (page_owners.h). A page id indexes every stream
+// and layer of the cache at once.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace latte {
 
-// A fixed set of pages with reference counts: page id belongs to owner id mod `owners`. Engine-thread only.
+// A fixed set of pages with reference counts: page id belongs to owner id mod `owners`.
+// Engine-thread only.
 class PagePool {
  public:
   // lent: there are no pages until they are added.

@@ -1,6 +1,6 @@
 // One page of one prefix as a file: all inputs that determine its bytes, then the bytes, each part
-// with a checksum. docs/formats/prefix_file.md specifies the format. The functions here convert between
-// bytes and values; they open no files.
+// with a checksum. docs/formats/prefix_file.md specifies the format. The functions here convert
+// between bytes and values; they open no files.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // clang-format off
-// The prefix tree: maps the beginnings of prompts to the pages with their cached rows. It has one node
-// per page; prompts with different salts share nothing. The tree holds no references and frees nothing:
-// the caller reports the pages in use, and the tree names the page to evict first.
+// The prefix tree: maps the beginnings of prompts to the pages with their cached rows. It has one
+// node per page; prompts with different salts share nothing. The tree holds no references and frees
+// nothing: the caller reports the pages in use, and the tree names the page to evict first.
 //
 //   salt "a" ── [1 2 3 4] page 7 ─┬─ [5 6 7 8] page 2
 //                                 └─ [5 6 9 9] page 0      (page_tokens = 4)
@@ -30,8 +30,8 @@ namespace latte {
 // once.
 class RadixTree {
  public:
-  // `hash_mask`: the bits of hashes in use. Tests use few bits to force collisions. owners: of pages
-  // (page_owners.h), which are counted apart.
+  // `hash_mask`: the bits of hashes in use. Tests use few bits to force collisions. owners: of
+  // pages (page_owners.h), which are counted apart.
   RadixTree(int64_t pages, int64_t page_tokens, uint64_t hash_mask = ~uint64_t{0},
             int64_t owners = 1);
   RadixTree(const RadixTree&) = delete;

@@ -46,7 +46,8 @@ latte_code Guarded(latte_error* error, Call call) noexcept {
 [[nodiscard]] Result<bool> ReadFlag(int32_t value, std::string_view name);
 // From now; above a day: a day. Errors: kInvalidArgument for a negative time.
 [[nodiscard]] Result<std::chrono::steady_clock::time_point> Deadline(int64_t timeout_ms);
-// The bytes that a text of the caller names; they are not copied. Errors: kInvalidArgument naming the argument.
+// The bytes that a text of the caller names; they are not copied. Errors: kInvalidArgument naming
+// the argument.
 [[nodiscard]] Result<std::string_view> ReadText(latte_text text, std::string_view name);
 // Errors: kInvalidArgument for a count above 2^30, and for a null address with a count.
 [[nodiscard]] Result<std::span<const int32_t>> ReadIds(const int32_t* ids, size_t count,

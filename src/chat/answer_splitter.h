@@ -32,9 +32,9 @@ struct AnswerPiece {
 // Thread-compatible.
 class AnswerSplitter {
  public:
-  // in_thought: the prompt has already opened the <think>. calls: how the model writes calls; none: all that
-  // is no reasoning is content. Reasoning ends with </think>, and where a call begins: some models call a
-  // function without a </think>. known: as ToolCallParser has it.
+  // in_thought: the prompt has already opened the <think>. calls: how the model writes calls; none:
+  // all that is no reasoning is content. Reasoning ends with </think>, and where a call begins:
+  // some models call a function without a </think>. known: as ToolCallParser has it.
   explicit AnswerSplitter(bool in_thought, std::optional<ToolFormat> calls = {},
                           std::shared_ptr<const KnownFunctions> known = nullptr);
 
@@ -45,8 +45,8 @@ class AnswerSplitter {
   // Bytes at the end of the text of which it is not certain what they are.
   size_t undecided() const { return held_.size() + (parser_ ? parser_->undecided() : 0); }
 
-  // Returns what has become certain with `text`. All pieces together do not depend on how the text is cut;
-  // without calls, they are the text.
+  // Returns what has become certain with `text`. All pieces together do not depend on how the text
+  // is cut; without calls, they are the text.
   AnswerPiece Push(std::string_view text);
   // The answer ends: returns the rest. cut: as ToolCallParser::Finish has it.
   AnswerPiece Finish(bool cut = false);
@@ -64,8 +64,8 @@ class AnswerSplitter {
   std::string held_;  // may be the beginning of a tag
 };
 
-// The message for the whole text of an answer without calls. It has a reasoning, which may be empty, if the
-// text or the prompt opens a <think>.
+// The message for the whole text of an answer without calls. It has a reasoning, which may be
+// empty, if the text or the prompt opens a <think>.
 ChatMessage AnswerMessage(std::string_view text, bool in_thought);
 
 }  // namespace latte

@@ -1,6 +1,6 @@
-// Puts a conversation into the order of chat formats. Clients send tool results in any order, with the
-// id of the call that each one answers. Most formats write no ids, and models match results to calls
-// by their order.
+// Puts a conversation into the order of chat formats. Clients send tool results in any order, with
+// the id of the call that each one answers. Most formats write no ids, and models match results to
+// calls by their order.
 #pragma once
 
 #include <cstddef>

@@ -43,7 +43,8 @@ class PromptWriter {
 [[nodiscard]] Result<std::vector<jinja::Value>> ParseTools(const ChatOptions& options);
 
 // The arguments of a call as an object. Other arguments, such as a text that was cut, become
-// {"INVALID_JSON": text}, as in answers of /v1/messages: a client repeats them in every later request.
+// {"INVALID_JSON": text}, as in answers of /v1/messages: a client repeats them in every later
+// request.
 [[nodiscard]] Result<jinja::Value> ParseArguments(const ToolCall& call);
 
 // As Python's json.dumps(value, ensure_ascii=False).

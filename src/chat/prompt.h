@@ -72,7 +72,8 @@ class ChatPromptBuilder {
   // Whether prompts contain ChatOptions::tools.
   bool shows_tools() const { return shows_tools_; }
 
-  // Whether a mark of the calls is a special token, which is no text unless special tokens are kept.
+  // Whether a mark of the calls is a special token, which is no text unless special tokens are
+  // kept.
   bool hides_calls() const { return hides_calls_; }
 
   const Tokenizer& tokenizer() const { return tokenizer_; }

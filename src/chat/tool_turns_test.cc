@@ -1,5 +1,5 @@
-// Conversations with reasoning, calls and results, as the template or encoder of each family renders
-// them. tools/chat/tool_turns.py writes the expected prompts and names their sources.
+// Conversations with reasoning, calls and results, as the template or encoder of each family
+// renders them. tools/chat/tool_turns.py writes the expected prompts and names their sources.
 //
 // Templates of others are not in the repository. LATTE_TEST_CHAT_TEMPLATES names a folder that has
 // them; without it, templates of our own stand for two of them.

@@ -46,8 +46,8 @@ bool IsProjection(std::string_view name);
 std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config,
                                             const LayerLayout& layout = {});
 
-// Every tensor that multi-token-prediction layers need, in layer order; their copies of embedding and head
-// are not needed.
+// Every tensor that multi-token-prediction layers need, in layer order; their copies of embedding
+// and head are not needed.
 std::vector<ExpectedTensor> ExpectedMtpTensors(const ModelConfig& config);
 
 // Checks that `tensors` are the checkpoint of `config`: no tensor is missing or extra, and every

@@ -1,7 +1,7 @@
 // The Hugging Face cache: its place and the names of its folders.
 //
-// Layout, from huggingface_hub: HUB/models--org--name/{refs/<revision>, snapshots/<commit>/<file>, blobs/<etag>}.
-// A ref holds a commit, and the files of a snapshot are relative links to blobs.
+// Layout, from huggingface_hub: HUB/models--org--name/{refs/<revision>, snapshots/<commit>/<file>,
+// blobs/<etag>}. A ref holds a commit, and the files of a snapshot are relative links to blobs.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ std::string HubCacheFolder();
 // HF_HOME, XDG_CACHE_HOME/huggingface or ~/.cache/huggingface: holds the user's token.
 std::string HubHomeFolder();
 
-// As os.path.expanduser and os.path.expandvars: "~" and "~user" at the beginning, $NAME and ${NAME}.
-// An unset variable stays unchanged.
+// As os.path.expanduser and os.path.expandvars: "~" and "~user" at the beginning, $NAME and
+// ${NAME}. An unset variable stays unchanged.
 std::string ExpandedPath(const std::string& path);
 
 // Exactly "org/name", each part a plain name.
@@ -36,9 +36,9 @@ struct HubName {
   std::string quant;  // of GGUF files: "Q4_K_M"
 };
 
-// Reads "org/name", "org/name@revision", "org/name:quant" and "org/name:quant@revision"; the last two
-// parts may change places. A quant is a word of letters, digits and "-_." that does not begin with '.'.
-// Errors: kInvalidArgument.
+// Reads "org/name", "org/name@revision", "org/name:quant" and "org/name:quant@revision"; the last
+// two parts may change places. A quant is a word of letters, digits and "-_." that does not begin
+// with '.'. Errors: kInvalidArgument.
 [[nodiscard]] Result<HubName> ParseHubName(std::string_view text);
 
 // The repositories that the cache has a folder of, sorted; at most 1,000.

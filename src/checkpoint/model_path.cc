@@ -110,8 +110,8 @@ bool IsGguf(const std::string& file) {
   return std::string_view(magic, sizeof magic) == "GGUF";
 }
 
-// The GGUF models in a folder or, if `below`, also in the folders below it. Links to folders are not
-// followed.
+// The GGUF models in a folder or, if `below`, also in the folders below it. Links to folders are
+// not followed.
 std::vector<GgufSet> GgufModelsIn(const std::string& folder, bool below) {
   std::vector<SizedFile> files;
   std::error_code error;
@@ -148,8 +148,8 @@ std::string PathOfFirst(const std::string& folder, const GgufSet& model) {
   return (fs::path(folder) / model.files.front()).string();
 }
 
-// The model of a folder: the folder itself, or the GGUF file in it. GGUF files may come with a config.json,
-// but not with other weights.
+// The model of a folder: the folder itself, or the GGUF file in it. GGUF files may come with a
+// config.json, but not with other weights.
 Result<std::string> FromFolder(const std::string& folder) {
   const std::vector<GgufSet> models = GgufModelsIn(folder, false);
   if (models.empty() || HasSafetensors(folder)) return folder;
@@ -207,7 +207,8 @@ tl::unexpected<Error> NoSnapshot(const std::string& model, const HubName& name) 
       model, DidYouMean(model, KnownModels(model))));
 }
 
-// For a name that is neither a folder nor a repository: the model that may be meant, or where to look.
+// For a name that is neither a folder nor a repository: the model that may be meant, or where to
+// look.
 std::string NextStep(const std::string& model) {
   if (model.find_first_of(" \n") != std::string::npos) return "; a prompt is given with -p";
   const std::vector<std::string> known = KnownModels(model);

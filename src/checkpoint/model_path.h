@@ -13,12 +13,14 @@ namespace latte {
 // - a folder or a .json file, returned unchanged;
 // - a GGUF file, which may be any part of a split one, returned unchanged; or a folder that has no
 //   safetensors file but one GGUF model: its file, or its first part;
-// - "tiny" or "tiny-sparse", the models that come with Latte, searched next to the program and next to
-//   liblatte (installed: ../share/latte/models/tiny; in a build tree: models/tiny of a parent folder);
+// - "tiny" or "tiny-sparse", the models that come with Latte, searched next to the program and next
+//   to liblatte (installed: ../share/latte/models/tiny; in a build tree: models/tiny of a parent
+//   folder);
 // - "org/name" in the local Hugging Face cache (hub_cache.h). The snapshot that refs/main names is
 //   used, or the only one. If it has no safetensors file but one GGUF model, that is the model;
 // - "org/name:quant": the GGUF model of that quant in the snapshot (gguf_sets.h);
-// - with "@revision" at the end of both: the snapshot that refs/<revision> names, or of that commit.
+// - with "@revision" at the end of both: the snapshot that refs/<revision> names, or of that
+//   commit.
 // Errors: kNotFound listing the searched places and the known model with the nearest name; of
 // ParseHubName and ChooseGgufSet.
 [[nodiscard]] Result<std::string> ResolveModelPath(const std::string& model);

@@ -9,8 +9,8 @@
 namespace latte {
 namespace {
 
-// Whether the tensor of values exists. One with the name of a plain matrix must also have a dtype of
-// this form.
+// Whether the tensor of values exists. One with the name of a plain matrix must also have a dtype
+// of this form.
 bool HasValues(const StoredMatrix& matrix, const std::string& name, const StoredTensors& tensors) {
   const MatrixTensor& values = matrix.tensors.front();
   const auto found = tensors.find(values.name);

@@ -62,8 +62,8 @@ int64_t KvBCopyBytes(const Checkpoint& checkpoint) {
   return SizeOf(DType::kBF16) * (is_whole ? whole : parts);
 }
 
-// The bytes of a tensor on a device. The matrices of a stack are placed one by one, gate and up apart. W_UK and
-// W_UV that lie in blocks are there as bf16.
+// The bytes of a tensor on a device. The matrices of a stack are placed one by one, gate and up
+// apart. W_UK and W_UV that lie in blocks are there as bf16.
 int64_t BytesOnDevice(std::string_view name, const StoredTensor& tensor) {
   constexpr int64_t kAlignment = 256;
   const bool is_kv_b = name.ends_with("k_b_proj.weight") || name.ends_with("v_b_proj.weight");
@@ -108,8 +108,8 @@ std::string SmallerModel(const ModelConfig& config) {
 
 namespace {
 
-// What to expect of weights that are mapped: each token uses the chosen experts, of which the same part
-// is missing as of all weights.
+// What to expect of weights that are mapped: each token uses the chosen experts, of which the same
+// part is missing as of all weights.
 std::string ReadPerToken(const ModelConfig& config, int64_t weight_bytes, int64_t available_bytes) {
   const auto total = static_cast<double>(std::max<int64_t>(CountParams(config).total(), 1));
   const double active = static_cast<double>(CountActiveParams(config).total()) / total;

@@ -12,16 +12,17 @@
 
 namespace latte {
 
-// The memory that the mapped files occupy when all of them is used, and the copies that loading makes of
-// W_UK and W_UV of GGUF files. Files in a memory file system (tmpfs) are in memory already and need no
-// more.
+// The memory that the mapped files occupy when all of them is used, and the copies that loading
+// makes of W_UK and W_UV of GGUF files. Files in a memory file system (tmpfs) are in memory already
+// and need no more.
 int64_t WeightMemory(const Checkpoint& checkpoint);
 
-// The memory of the weights on a device, which holds copies of all of them: of the decoder and, with `drafts`, of
-// the drafting layers. Each matrix begins at a multiple of 256 bytes.
+// The memory of the weights on a device, which holds copies of all of them: of the decoder and,
+// with `drafts`, of the drafting layers. Each matrix begins at a multiple of 256 bytes.
 int64_t WeightMemoryOnDevice(const ModelConfig& config, const Checkpoint& checkpoint, bool drafts);
 
-// The memory available (memory.h) to the weights, which are mapped but not read yet, and to everything else.
+// The memory available (memory.h) to the weights, which are mapped but not read yet, and to
+// everything else.
 std::optional<int64_t> MemoryForWeights(const ModelConfig& config, const Checkpoint& checkpoint);
 
 // The way to get a smaller copy of the model: words that follow "use ".

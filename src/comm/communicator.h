@@ -1,15 +1,15 @@
 // The collectives of one group of ranks.
 //
-// A rank is one of the processes that run a model (in tests: one thread). Every rank of a group calls the
-// same collectives of that group in the same order with the same counts. Ranks of several groups call the
-// collectives of all their groups in one order. Counts may be zero, so a rank without tokens takes part
-// like any other.
+// A rank is one of the processes that run a model (in tests: one thread). Every rank of a group
+// calls the same collectives of that group in the same order with the same counts. Ranks of several
+// groups call the collectives of all their groups in one order. Counts may be zero, so a rank
+// without tokens takes part like any other.
 //
 // Sums are added in f32 in the order of ranks, element by element: ((x0 + x1) + x2) + …. So every
 // rank gets the same bytes, whatever the backend and the size of the message.
 //
-// Failure  A collective that cannot end throws RankLost: a rank has died, does not answer within the
-//          deadline, or computes something else. Layers return void, so it is an exception
+// Failure  A collective that cannot end throws RankLost: a rank has died, does not answer within
+//          the deadline, or computes something else. Layers return void, so it is an exception
 //          (docs/adr/0012-a-lost-rank-is-thrown.md). The group is unusable afterwards: every later
 //          call of it, its parent and its parts throws the same.
 // Threads  One thread at a time calls collectives; Abandon may be called by any thread.
@@ -29,7 +29,8 @@ namespace latte {
 
 class RankLost : public std::runtime_error {
  public:
-  // rank: number in the world, not in a part of it; kUnknown if no rank can be named. why: one line.
+  // rank: number in the world, not in a part of it; kUnknown if no rank can be named. why: one
+  // line.
   RankLost(int rank, const std::string& why);
   static constexpr int kUnknown = -1;
 
@@ -54,14 +55,14 @@ class Communicator {
   virtual void Broadcast(std::span<std::byte> data, int root) = 0;
 
   // all = the bytes of rank 0, of rank 1, … in turn.
-  // byte_counts: [size], the same on all ranks. mine: [byte_counts[rank]]; it may be its own part of
-  // `all`, otherwise they are separate. all: [Σ byte_counts].
+  // byte_counts: [size], the same on all ranks. mine: [byte_counts[rank]]; it may be its own part
+  // of `all`, otherwise they are separate. all: [Σ byte_counts].
   virtual void AllGather(std::span<const std::byte> mine, std::span<const int64_t> byte_counts,
                          std::span<std::byte> all) = 0;
 
-  // Sends part r of `send` to rank r and receives a part from each; parts are in the order of ranks.
-  // send_counts, receive_counts: [size] bytes; what r expects of s is what s sends to r. Buffers are
-  // separate.
+  // Sends part r of `send` to rank r and receives a part from each; parts are in the order of
+  // ranks. send_counts, receive_counts: [size] bytes; what r expects of s is what s sends to r.
+  // Buffers are separate.
   virtual void AllToAll(std::span<const std::byte> send, std::span<const int64_t> send_counts,
                         std::span<std::byte> receive, std::span<const int64_t> receive_counts) = 0;
 
@@ -73,8 +74,9 @@ class Communicator {
   virtual void ReduceScatterSum(std::span<const float> x, std::span<const int64_t> counts,
                                 std::span<float> mine) = 0;
 
-  // A part of this group: the ranks that give the same color ≥ 0, ordered by (key, rank). Every rank
-  // calls it and gets the part that it is in. The part may outlive this group and has its deadline.
+  // A part of this group: the ranks that give the same color ≥ 0, ordered by (key, rank). Every
+  // rank calls it and gets the part that it is in. The part may outlive this group and has its
+  // deadline.
   virtual std::unique_ptr<Communicator> Split(int color, int key) = 0;
 
   // How long a collective of this group waits for the others; at first CommOptions::deadline. It

@@ -13,9 +13,9 @@
 
 namespace latte {
 
-// All arrays are f32, row-major, without gaps. Sizes are at least 1. The functions check sizes and indices,
-// and name what is wrong (kInvalidArgument); kExhausted if memory runs out. Thread-safe: calls from
-// several threads take turns.
+// All arrays are f32, row-major, without gaps. Sizes are at least 1. The functions check sizes and
+// indices, and name what is wrong (kInvalidArgument); kExhausted if memory runs out. Thread-safe:
+// calls from several threads take turns.
 
 // y = x·wᵀ.
 struct GemmArrays {
@@ -58,7 +58,8 @@ struct MlaPrefillArrays {
 
 class ArrayOps {
  public:
-  // threads: 0: one per processor. Errors: of Machine::Detect; kInvalidArgument for a negative number.
+  // threads: 0: one per processor. Errors: of Machine::Detect; kInvalidArgument for a negative
+  // number.
   [[nodiscard]] static Result<std::unique_ptr<ArrayOps>> Create(int threads);
 
   [[nodiscard]] Status Gemm(const GemmArrays& a);

@@ -1,5 +1,5 @@
-// The small files of a model for programs that embed Latte: its tokenizer, its chat format and its defaults,
-// without weights.
+// The small files of a model for programs that embed Latte: its tokenizer, its chat format and its
+// defaults, without weights.
 #pragma once
 
 #include <cstdint>

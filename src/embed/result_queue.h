@@ -55,8 +55,8 @@ class ResultQueue {
   // Moves all results out; waits for the first one at most until `deadline`.
   std::vector<ServiceResult> Take(std::chrono::steady_clock::time_point deadline);
 
-  // A file descriptor that poll finds readable while signalled results are here. It lives as long as
-  // the queue. Errors: kExhausted if the system gives none.
+  // A file descriptor that poll finds readable while signalled results are here. It lives as long
+  // as the queue. Errors: kExhausted if the system gives none.
   [[nodiscard]] Result<int> Descriptor();
 
  private:

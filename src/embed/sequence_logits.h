@@ -21,14 +21,16 @@ struct SequenceModel {
   const EngineOptions& options;  // of the engine, with all values resolved
 };
 
-// Errors: kInvalidArgument naming what is wrong: no tokens or too many, a token outside of the vocabulary, a
-// `first` outside of the sequence, fewer than (tokens − first) · vocab numbers of room.
+// Errors: kInvalidArgument naming what is wrong: no tokens or too many, a token outside of the
+// vocabulary, a `first` outside of the sequence, fewer than (tokens − first) · vocab numbers of
+// room.
 [[nodiscard]] Status CheckLogits(const ModelConfig& config, std::span<const int32_t> tokens,
                                  int64_t first, size_t room);
 
-// Writes the logits of the tokens from `first` on to `out`, [tokens − first, vocab]. Has a cache and
-// threads of its own while it runs. Requires: CheckLogits.
-// Errors: kCancelled once `stopped` returns true, which is called after every chunk; of GivenSequence.
+// Writes the logits of the tokens from `first` on to `out`, [tokens − first, vocab]. Has a cache
+// and threads of its own while it runs. Requires: CheckLogits.
+// Errors: kCancelled once `stopped` returns true, which is called after every chunk; of
+// GivenSequence.
 [[nodiscard]] Status ComputeLogits(const SequenceModel& of, std::span<const int32_t> tokens,
                                    int64_t first, std::span<float> out,
                                    const std::function<bool()>& stopped);

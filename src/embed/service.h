@@ -1,5 +1,5 @@
-// An engine with its own thread, for programs that embed Latte. Any thread may submit requests; queues
-// return the results.
+// An engine with its own thread, for programs that embed Latte. Any thread may submit requests;
+// queues return the results.
 #pragma once
 
 #include <atomic>
@@ -41,12 +41,14 @@ class Service {
   [[nodiscard]] static Result<std::unique_ptr<Service>> Start(const EngineOptions& options,
                                                               ServiceHooks hooks);
 
-  // Ends all requests with kUnavailable, saves prefixes and joins the thread, after the running step.
+  // Ends all requests with kUnavailable, saves prefixes and joins the thread, after the running
+  // step.
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  // Waits for the model. False: `deadline` came first. Errors: of CreateEngine, or of the step that failed.
+  // Waits for the model. False: `deadline` came first. Errors: of CreateEngine, or of the step that
+  // failed.
   [[nodiscard]] Result<bool> WaitUntilLoaded(std::chrono::steady_clock::time_point deadline);
 
   // Events, or whole answers, of a request. Returns its id, which the results carry.
@@ -55,12 +57,13 @@ class Service {
                                         bool whole);
 
   // The bytes that `latte serve` answers to `body` at `url`: one JSON text or, of a stream,
-  // server-sent events. Errors: kNotFound for a url that is no API; of ParseApiBody and Engine::Submit.
+  // server-sent events. Errors: kNotFound for a url that is no API; of ParseApiBody and
+  // Engine::Submit.
   [[nodiscard]] Result<uint64_t> Answer(std::shared_ptr<ResultQueue> queue, std::string_view url,
                                         std::string_view body, uint64_t user_data);
 
-  // Computes the logits of a given sequence between two steps, and writes the rows of the tokens from
-  // `first` on to `out`, [tokens − first, vocab], which must live until the last result.
+  // Computes the logits of a given sequence between two steps, and writes the rows of the tokens
+  // from `first` on to `out`, [tokens − first, vocab], which must live until the last result.
   // Errors: kInvalidArgument for no tokens, and for other sizes.
   [[nodiscard]] Result<uint64_t> Logits(std::shared_ptr<ResultQueue> queue,
                                         std::vector<int32_t> tokens, int64_t first,

@@ -45,8 +45,8 @@ class ServiceJobs {
   // Errors: the error of Close.
   [[nodiscard]] Status Add(const std::shared_ptr<ServiceJob>& job, size_t prompts);
 
-  // The engine has a request of the job. False: the job has ended or is cancelled, so the request is
-  // to be cancelled too.
+  // The engine has a request of the job. False: the job has ended or is cancelled, so the request
+  // is to be cancelled too.
   [[nodiscard]] bool Submitted(ServiceJob& job, RequestId request);
 
   // Passes the events of a step on. Returns the engine's requests that no job needs any more.

@@ -12,14 +12,15 @@
 
 namespace latte {
 
-// --attention. kAuto: prompts take the cheaper of the latent and the absorbed path, generated tokens
-// the absorbed path; tokens of a model with an indexer that see more keys than it chooses take the sparse
-// path. kSparse: as kAuto with prompts on the absorbed path. The others attend to all keys.
+// --attention. kAuto: prompts take the cheaper of the latent and the absorbed path, generated
+// tokens the absorbed path; tokens of a model with an indexer that see more keys than it chooses
+// take the sparse path. kSparse: as kAuto with prompts on the absorbed path. The others attend to
+// all keys.
 enum class AttentionMode { kAuto, kDecompressed, kLatent, kAbsorbed, kSparse };
 
-// --deterministic. The conditions besides threads that may not change a byte. kStrict: batch, chunks,
-// preemption, and how much of a prompt was cached; all prompts take one path, and rows of generated
-// tokens are not reused for them. kOn: batch, chunks and preemption. kOff: nothing else.
+// --deterministic. The conditions besides threads that may not change a byte. kStrict: batch,
+// chunks, preemption, and how much of a prompt was cached; all prompts take one path, and rows of
+// generated tokens are not reused for them. kOn: batch, chunks and preemption. kOff: nothing else.
 enum class Determinism { kStrict, kOn, kOff };
 
 std::string_view Name(Determinism level);
@@ -49,8 +50,8 @@ int64_t SparseFrom(const ModelConfig& config, AttentionMode mode);
 // For the user: that a model with an indexer attends to all keys under `mode`; else empty.
 std::string DenseWarning(const ModelConfig& config, AttentionMode mode);
 
-// The cache of the decoder's layers. A drafting layer may be added to `layers`: it has rows of every
-// stream.
+// The cache of the decoder's layers. A drafting layer may be added to `layers`: it has rows of
+// every stream.
 CacheSpec CacheSpecFor(const ModelConfig& config, AttentionMode mode, CacheDType cache,
                        int64_t page_tokens);
 

@@ -57,7 +57,8 @@ struct MemoryRoom {
   int64_t weight_bytes = 0;                // of them
   int64_t processes = 1;  // ranks on this machine: they share the weights, each has a cache
   std::string gpu = {};   // whose memory it is: "cuda:0 'NVIDIA H200'"; empty: the host's
-  // What steps take on a GPU besides the prefill workspace. On the host memory is taken as it is touched.
+  // What steps take on a GPU besides the prefill workspace. On the host memory is taken as it is
+  // touched.
   int64_t step_bytes = 0;
 
   // Whether weights are read from disk again and again. A GPU must hold them.
@@ -73,9 +74,10 @@ struct MemoryRoom {
 // The paths that an engine's steps may take.
 std::vector<MlaPath> PathsOf(const Settings& settings);
 
-// `room` is used where options.cache_bytes is 0: if the context does not fit, it becomes LargestContext. `share`: of the weights, if this is one of several ranks.
-// Errors: of EngineOptions::Validate; kInvalidArgument for values that do not go together;
-// kExhausted when fewer than two pages fit; kUnavailable when the room is needed and unknown.
+// `room` is used where options.cache_bytes is 0: if the context does not fit, it becomes
+// LargestContext. `share`: of the weights, if this is one of several ranks. Errors: of
+// EngineOptions::Validate; kInvalidArgument for values that do not go together; kExhausted when
+// fewer than two pages fit; kUnavailable when the room is needed and unknown.
 [[nodiscard]] Result<Settings> ResolveOptions(const EngineOptions& options,
                                               const ModelConfig& config, const Machine& machine,
                                               const MemoryRoom& room, const RankShare& share = {});
@@ -93,16 +95,17 @@ std::vector<MlaPath> PathsOf(const Settings& settings);
 // sequence, but no more than 128 Ki tokens.
 int64_t PrefillWorkspaceTokens(int64_t max_tokens, int64_t max_sequences, int64_t page_tokens);
 
-// The cached tokens that are expanded at a time: prefill_workspace_tokens, but sequences are expanded
-// one after the other, so no more than one sequence has. `options`: filled in, as in Settings.
+// The cached tokens that are expanded at a time: prefill_workspace_tokens, but sequences are
+// expanded one after the other, so no more than one sequence has. `options`: filled in, as in
+// Settings.
 int64_t ExpandedTokens(const EngineOptions& options);
 
 // The memory for them. Activations are a small part of a step's scratch memory, compared with
 // expanded keys and values.
 int64_t PrefillWorkspaceBytes(const ModelConfig& config, const EngineOptions& options);
 
-// The longest sequence whose cached tokens and prefill workspace fit in `free_bytes`, as Latte chooses it
-// by default: a multiple of a page, or options.max_tokens; 0 if not even a page fits.
+// The longest sequence whose cached tokens and prefill workspace fit in `free_bytes`, as Latte
+// chooses it by default: a multiple of a page, or options.max_tokens; 0 if not even a page fits.
 // `options`: max_tokens and prefill_workspace_tokens filled in.
 int64_t LargestContext(const ModelConfig& config, const EngineOptions& options,
                        const CacheSpec& cache, int64_t free_bytes);

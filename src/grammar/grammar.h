@@ -1,5 +1,6 @@
-// Grammars constrain the text of an answer. A grammar that is compiled for a vocabulary gives, after every
-// token, the tokens that may follow. xgrammar does the work, if the build has it (tools/get_xgrammar.sh).
+// Grammars constrain the text of an answer. A grammar that is compiled for a vocabulary gives,
+// after every token, the tokens that may follow. xgrammar does the work, if the build has it
+// (tools/get_xgrammar.sh).
 #pragma once
 
 #include <cstdint>
@@ -35,10 +36,11 @@ struct Grammar {
 // "xgrammar 0.2.8"; empty if this build has no library: then all that follows is kUnsupported.
 std::string_view GrammarLibrary();
 
-// Checks a grammar and its price without a vocabulary. Takes milliseconds. A kStructuralTag may still be
-// refused by Compile.
-// Errors: kInvalidArgument for a text that is no grammar or is too large; kUnsupported for a part of
-// a schema that cannot be enforced, and for a grammar that costs too much (pattern/rule_price.h).
+// Checks a grammar and its price without a vocabulary. Takes milliseconds. A kStructuralTag may
+// still be refused by Compile.
+// Errors: kInvalidArgument for a text that is no grammar or is too large; kUnsupported for a part
+// of a schema that cannot be enforced, and for a grammar that costs too much
+// (pattern/rule_price.h).
 [[nodiscard]] Status CheckGrammar(const Grammar& grammar);
 
 // The grammar in the syntax kEbnf, as a part of a kStructuralTag. Errors: as CheckGrammar.

@@ -12,7 +12,8 @@ constexpr size_t kMostBytes = 256 << 10;
 constexpr size_t kMostTagBytes = 4 << 20;
 constexpr int kMostDepth = 200;
 
-// The deepest nesting of brackets. Brackets in strings and classes count too: a bound needs no more.
+// The deepest nesting of brackets. Brackets in strings and classes count too: a bound needs no
+// more.
 int Depth(std::string_view text) {
   int depth = 0;
   int deepest = 0;

@@ -1,5 +1,5 @@
-// Grammars over the vocabulary of models/tiny. Answers are random walks over the allowed tokens: what
-// a model with a useless distribution would write.
+// Grammars over the vocabulary of models/tiny. Answers are random walks over the allowed tokens:
+// what a model with a useless distribution would write.
 #include "src/grammar/grammar.h"
 
 #include <numeric>

@@ -122,8 +122,8 @@ class XgrammarCompiled final : public CompiledGrammar {
   int64_t vocab_;
 };
 
-// Bytes that are no text, so that no rule but the one with the token's id takes it. (A token without
-// bytes is taken by no rule at all.)
+// Bytes that are no text, so that no rule but the one with the token's id takes it. (A token
+// without bytes is taken by no rule at all.)
 std::string BytesOfAdded(int64_t id) { return fmt::format("\xFF\xFF{}", id); }
 
 std::vector<std::string> Vocabulary(const Tokenizer& tokenizer, int64_t vocab) {
@@ -163,8 +163,8 @@ class XgrammarCompiler final : public GrammarCompiler {
 
  private:
   const int64_t vocab_;
-  // Its own cache takes rules that differ only in the ids of tokens for the same (0.2.8). Without it
-  // a compiler has no state: calls may come at the same time.
+  // Its own cache takes rules that differ only in the ids of tokens for the same (0.2.8). Without
+  // it a compiler has no state: calls may come at the same time.
   xgrammar::GrammarCompiler compiler_;
   std::mutex mutex_;  // guards what follows
   GrammarCache kept_{kKeptBytes};
@@ -227,8 +227,8 @@ Result<std::unique_ptr<GrammarMatcher>> XgrammarCompiled::NewMatcher(
 
 std::string_view GrammarLibrary() { return "xgrammar " LATTE_XGRAMMAR_VERSION; }
 
-// xgrammar reads only what a client wrote in its syntax: rules of schemas and of regular expressions are
-// our own, and may be long.
+// xgrammar reads only what a client wrote in its syntax: rules of schemas and of regular
+// expressions are our own, and may be long.
 Status CheckGrammar(const Grammar& grammar) {
   LATTE_RETURN_IF_ERROR(CheckGrammarSize(grammar));
   return CatchExhaustion([&]() -> Status {

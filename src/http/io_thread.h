@@ -1,5 +1,5 @@
-// The interface of the I/O thread for other threads. They may post work at any time, even after the end
-// of the server. Includes Boost; for files of src/http only.
+// The interface of the I/O thread for other threads. They may post work at any time, even after the
+// end of the server. Includes Boost; for files of src/http only.
 #pragma once
 
 #include <functional>

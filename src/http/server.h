@@ -1,5 +1,5 @@
-// An HTTP/1.1 server with one I/O thread. It survives any input from clients, enforces every limit of
-// HttpServerOptions, and never waits for a client that does not read.
+// An HTTP/1.1 server with one I/O thread. It survives any input from clients, enforces every limit
+// of HttpServerOptions, and never waits for a client that does not read.
 //
 // The caller answers requests through HttpHandler. All its functions run on the I/O thread, which
 // calls Run; they must not wait. Other threads pass work to it with Post.
@@ -58,8 +58,8 @@ struct HttpServerStats {
 };
 
 // One request and its answer. Use it on the I/O thread only; it may be released on any thread, also
-// after the server. When the client leaves, calls do nothing. Released without an answer, it ends the
-// connection.
+// after the server. When the client leaves, calls do nothing. Released without an answer, it ends
+// the connection.
 class HttpExchange {
  public:
   virtual ~HttpExchange() = default;
@@ -67,9 +67,9 @@ class HttpExchange {
   // Answers with a whole response. Requires: the first answer of this exchange.
   virtual void Respond(HttpResponse response) = 0;
 
-  // Answers with a response in pieces: `head` has its status, type and fields (its body is the first
-  // piece). Then any number of Write, then End. HTTP/1.1 clients get chunks; others read until the
-  // connection ends.
+  // Answers with a response in pieces: `head` has its status, type and fields (its body is the
+  // first piece). Then any number of Write, then End. HTTP/1.1 clients get chunks; others read
+  // until the connection ends.
   virtual void Begin(HttpResponse head) = 0;
   virtual void Write(std::string_view piece) = 0;
   virtual void End() = 0;
@@ -85,8 +85,8 @@ class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
 
-  // A head has arrived and is well formed; its body is still to come. A response refuses the request:
-  // the body is not read (the connection ends if there is one).
+  // A head has arrived and is well formed; its body is still to come. A response refuses the
+  // request: the body is not read (the connection ends if there is one).
   virtual std::optional<HttpResponse> CheckHead(const HttpRequest& head) = 0;
 
   // The whole request.

@@ -87,7 +87,8 @@ Result<std::optional<DownloadClaim>> Download::NextClaim() {
   return std::nullopt;
 }
 
-// Gives a complete file its name. A wrong one is fetched again, once; one that cannot be read stays for the next run.
+// Gives a complete file its name. A wrong one is fetched again, once; one that cannot be read stays
+// for the next run.
 Status Download::Finish(DownloadJob& job) {
   if (!job.bytes->TakeComplete()) return {};
   const Status verified = job.bytes->Verify(job.file, stop_);

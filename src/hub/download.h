@@ -1,5 +1,5 @@
-// Downloads the blobs of a repository over several connections, each of which fetches a range of a file
-// at a time, and verifies every file before it gets its name.
+// Downloads the blobs of a repository over several connections, each of which fetches a range of a
+// file at a time, and verifies every file before it gets its name.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,8 @@ struct DownloadClaim;
 
 class Download {
  public:
-  // Files of equal content are one download. `stop` ends it and, when one connection fails for good, is set. `http` ends its requests then.
+  // Files of equal content are one download. `stop` ends it and, when one connection fails for
+  // good, is set. `http` ends its requests then.
   Download(DownloadSource source, const RepoFolder& folder, std::vector<HubFile> files,
            DownloadOptions options, HttpFactory http, std::atomic<bool>& stop);
   ~Download();
@@ -49,7 +50,8 @@ class Download {
   int64_t done() const;
 
   // Fetches what is missing. Calls `tick` about five times a second. After an error, what has
-  // arrived is kept for the next run. Errors: kCancelled for `stop`; of NextTry, PartialFile and `complete`.
+  // arrived is kept for the next run. Errors: kCancelled for `stop`; of NextTry, PartialFile and
+  // `complete`.
   [[nodiscard]] Status Run(const std::function<void()>& tick);
 
  private:

@@ -17,7 +17,8 @@ namespace latte {
 struct DownloadOptions;
 struct DownloadSource;
 
-// A content that is downloaded, by the name of the first file that has it. The connections share it.
+// A content that is downloaded, by the name of the first file that has it. The connections share
+// it.
 struct DownloadJob {
   HubFile file;
   std::string blob;
@@ -64,8 +65,8 @@ class DownloadWorker {
   const std::function<bool(double)> wait_;
 };
 
-// The headers of a request for `range` of a file of `size` bytes. `tag`: the ETag of the bytes that are
-// there; weak ones and none are left out.
+// The headers of a request for `range` of a file of `size` bytes. `tag`: the ETag of the bytes that
+// are there; weak ones and none are left out.
 std::vector<std::string> RangeHeaders(ByteRange range, int64_t size, const std::string& tag);
 
 // The content of a response to such a request.

@@ -1,4 +1,5 @@
-// The reaction to a failed request to the Hub: retry, wait, or give up with a message for the user. Pure.
+// The reaction to a failed request to the Hub: retry, wait, or give up with a message for the user.
+// Pure.
 #pragma once
 
 #include <optional>

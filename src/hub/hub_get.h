@@ -1,4 +1,5 @@
-// Requests to the Hub and to the targets of its redirects. The token is sent only to the Hub's own address.
+// Requests to the Hub and to the targets of its redirects. The token is sent only to the Hub's own
+// address.
 #pragma once
 
 #include <string>
@@ -18,10 +19,10 @@ struct HubReply {
 // Asked for every redirect before it is followed; false: it is not.
 using OnRedirect = std::function<bool(const HttpHead&)>;
 
-// Sends a GET to `url` and follows redirects: at most five, to https, or to http if the endpoint is http. The
-// token is sent while scheme, host and port are the endpoint's, never after they were not.
-// `body` receives a response of status 200 or 206. Errors: of Http; kRejected for a redirect that is not
-// followed.
+// Sends a GET to `url` and follows redirects: at most five, to https, or to http if the endpoint is
+// http. The token is sent while scheme, host and port are the endpoint's, never after they were
+// not. `body` receives a response of status 200 or 206. Errors: of Http; kRejected for a redirect
+// that is not followed.
 [[nodiscard]] tl::expected<HubReply, NetError> HubGet(Http& http, const HubEnvironment& hub,
                                                       const std::string& url,
                                                       const std::vector<std::string>& headers,

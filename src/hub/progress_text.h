@@ -26,8 +26,10 @@ class TransferRate {
 // "1:02:03", "4:05"
 std::string DurationText(double seconds);
 
-// " 42%  13.20 of 31.41 GB  85.20 MB/s  3:34 left"; without a rate the end is left out. With a noun:
-// " 42%  420 of 1000 tokens  25.1 tokens/s  0:23 left". At most `columns` long: the rate goes first, then the
+// " 42%  13.20 of 31.41 GB  85.20 MB/s  3:34 left"; without a rate the end is left out. With a
+//        noun:
+// " 42%  420 of 1000 tokens  25.1 tokens/s  0:23 left". At most `columns` long: the rate goes
+//        first, then the
 // counts, then the time left.
 std::string ProgressText(int64_t done, int64_t total, double rate, size_t columns,
                          std::string_view noun = {});

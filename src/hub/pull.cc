@@ -110,8 +110,8 @@ Status Fetch(const HubEnvironment& hub, const PullRequest& request, const RepoFo
                           status.error().message, BytesText(kept), BytesText(total)));
 }
 
-// Refuses a model that Latte does not run before its weights are downloaded. A repository without config.json, or
-// with another kind of it, is none of its business.
+// Refuses a model that Latte does not run before its weights are downloaded. A repository without
+// config.json, or with another kind of it, is none of its business.
 Status CheckModel(const RepoFolder& folder, const std::vector<HubFile>& files,
                   const std::string& repo) {
   constexpr int64_t kMaxBytes = 16 << 20;

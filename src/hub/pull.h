@@ -41,9 +41,10 @@ struct PullEvents {
   std::function<bool()> interrupted;  // asked often; true: end, and leave what can be continued
 };
 
-// Lists the repository, chooses files, verifies what is there, downloads what is missing, config.json first, verifies it and
-// publishes the snapshot. One process at a time downloads a repository; others wait. Errors: of FaultOfStatus and
-// FaultOfNet, ParseListing, SelectFiles, RepoFolder, CheckBlobs, CheckRoom and Download::Run; kUnsupported for a model that Latte does not
+// Lists the repository, chooses files, verifies what is there, downloads what is missing,
+// config.json first, verifies it and publishes the snapshot. One process at a time downloads a
+// repository; others wait. Errors: of FaultOfStatus and FaultOfNet, ParseListing, SelectFiles,
+// RepoFolder, CheckBlobs, CheckRoom and Download::Run; kUnsupported for a model that Latte does not
 // run, after config.json, and for a quant that it does not read, before anything.
 [[nodiscard]] Result<PullPlan> Pull(const HubEnvironment& hub, PullRequest request,
                                     const HttpFactory& http, std::atomic<bool>& stop,

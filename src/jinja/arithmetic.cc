@@ -128,8 +128,8 @@ Result<Value> RoundInteger(int64_t number, int64_t zeros) {
   return Value::Int(static_cast<int64_t>(number < 0 ? ~bits + 1 : bits));
 }
 
-// `digits` of an integer, rounded to a multiple of ten to the power of `zeros`; `more` tells whether
-// a fraction follows them.
+// `digits` of an integer, rounded to a multiple of ten to the power of `zeros`; `more` tells
+// whether a fraction follows them.
 std::string RoundDigits(std::string digits, size_t zeros, bool more) {
   if (zeros > digits.size()) return "0";
   std::string kept(1, '0');

@@ -1,6 +1,6 @@
 // Compares the interpreter with jinja2 on small templates, and checks the refusals. The templates
-// and their output are in tests/data/chat/snippets.json, which tools/chat/make_goldens.py writes, and
-// expressions.json, which tools/chat/expressions.py writes.
+// and their output are in tests/data/chat/snippets.json, which tools/chat/make_goldens.py writes,
+// and expressions.json, which tools/chat/expressions.py writes.
 #include "src/jinja/template.h"
 
 #include <cstdlib>

@@ -49,8 +49,8 @@ size_t NextCodePoint(std::string_view utf8, size_t at);
 size_t PreviousCodePoint(std::string_view utf8, size_t at);
 size_t CodePointOffset(std::string_view utf8, int64_t index);
 
-// The end of the part of at most about 64 KiB that begins at `begin`: work on a long text is paid for
-// part by part.
+// The end of the part of at most about 64 KiB that begins at `begin`: work on a long text is paid
+// for part by part.
 size_t PartEnd(std::string_view utf8, size_t begin);
 
 // The characters of Python's str.isspace: White_Space and four ASCII separators.

@@ -1,5 +1,5 @@
-// Writes values as text: as JSON, and as Python's str() and repr(), which a template uses when it prints or
-// joins a value.
+// Writes values as text: as JSON, and as Python's str() and repr(), which a template uses when it
+// prints or joins a value.
 #include <algorithm>
 #include <cmath>
 
@@ -30,8 +30,8 @@ void AppendHex(std::string_view sign, uint32_t c, int digits, std::string* out) 
   fmt::format_to(std::back_inserter(*out), "{}{:0{}x}", sign, c, digits);
 }
 
-// Two styles: JSON, and the repr of Python. The depth of values bounds the recursion. A value may contain the same
-// part many times, so each occurrence counts against the budget.
+// Two styles: JSON, and the repr of Python. The depth of values bounds the recursion. A value may
+// contain the same part many times, so each occurrence counts against the budget.
 class Writer {
  public:
   Writer(const JsonStyle& style, bool json, Budget* budget, std::string* out)

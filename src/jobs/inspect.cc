@@ -108,7 +108,8 @@ std::string FormatText(const QuantConfig& quant, const std::optional<StoredWeigh
   return out;
 }
 
-// How chats are written for the model: "template" (the checkpoint's), the name of a built-in format, or null.
+// How chats are written for the model: "template" (the checkpoint's), the name of a built-in
+// format, or null.
 void AddChat(const std::string& path, const ModelConfig& config, JsonOut& out) {
   out["tokenizer_tokens"] = nullptr;
   out["chat_format"] = nullptr;
@@ -327,8 +328,8 @@ JsonOut InspectSelection(const ModelConfig& config, const Machine& machine) {
 
 namespace {
 
-// The cache of a sequence on each of so many ranks that divide it (docs/ranks.md): of the first, which has
-// the most, in formats of default options. None for a model that chooses keys.
+// The cache of a sequence on each of so many ranks that divide it (docs/ranks.md): of the first,
+// which has the most, in formats of default options. None for a model that chooses keys.
 JsonOut CacheOfRanks(const ModelConfig& config, int64_t tokens) {
   JsonOut out = JsonOut::array();
   const CacheSpec cache = DefaultCache(config);

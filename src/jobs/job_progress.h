@@ -8,12 +8,12 @@
 
 namespace latte {
 
-// `now`: what is done at the moment; may be empty. Called by one thread at a time, and never in a section that the job
-// times.
+// `now`: what is done at the moment; may be empty. Called by one thread at a time, and never in a
+// section that the job times.
 using JobProgress = std::function<void(int64_t done, int64_t total, std::string_view now)>;
 
-// Counts the steps of a job that measures and knows how many it will take. The first call of `show` says that the job
-// prepares. From the second on it measures, and nothing else may run.
+// Counts the steps of a job that measures and knows how many it will take. The first call of `show`
+// says that the job prepares. From the second on it measures, and nothing else may run.
 class MeasuredSteps {
  public:
   MeasuredSteps(const JobProgress& show, int64_t total) : show_(show), total_(total) { Show(0); }

@@ -32,9 +32,9 @@ struct WindowedScore {
   double total = 0;    // the sum of their log-probabilities
 };
 
-// Scores a text of any length in windows of at most `window` tokens. Each is a sequence of its own that begins
-// with `start`, if given; the windows do not overlap, so every token of the text counts once.
-// Errors: of Score. Requires: window ≥ 2, and room for it in `sequence`.
+// Scores a text of any length in windows of at most `window` tokens. Each is a sequence of its own
+// that begins with `start`, if given; the windows do not overlap, so every token of the text counts
+// once. Errors: of Score. Requires: window ≥ 2, and room for it in `sequence`.
 [[nodiscard]] Result<WindowedScore> ScoreWindows(GivenSequence& sequence,
                                                  std::span<const int32_t> text,
                                                  std::optional<int32_t> start, int64_t window,

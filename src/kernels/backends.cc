@@ -1,5 +1,5 @@
-// The backends of Latte. Nothing else is defined here, so that a program that joins other ones links
-// its own definitions instead of this file.
+// The backends of Latte. Nothing else is defined here, so that a program that joins other ones
+// links its own definitions instead of this file.
 #include "src/kernels/backends.h"
 
 namespace latte {

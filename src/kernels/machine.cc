@@ -49,8 +49,8 @@ std::string MissingOf(const cpu::Target& target) {
   return out;
 }
 
-// Requests a state that Linux gives only on request. The permission holds for all threads and cannot
-// be returned; requesting it again does nothing.
+// Requests a state that Linux gives only on request. The permission holds for all threads and
+// cannot be returned; requesting it again does nothing.
 bool Request(int state) {
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   return syscall(SYS_arch_prctl, kRequestPermission, static_cast<long>(state)) == 0;

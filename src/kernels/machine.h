@@ -1,5 +1,5 @@
-// The properties of a processor or a GPU that kernels depend on, detected once at start-up and passed
-// around.
+// The properties of a processor or a GPU that kernels depend on, detected once at start-up and
+// passed around.
 #pragma once
 
 #include <array>

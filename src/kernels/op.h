@@ -52,7 +52,8 @@ struct Kernel {
   // throws only std::bad_alloc.
   // The result does not depend on the number of threads.
   void (*run)(const typename Op::Params&, const Exec&) = nullptr;
-  // Whether the kernels of the same instruction set before it in the table are slower. Null: always.
+  // Whether the kernels of the same instruction set before it in the table are slower. Null:
+  // always.
   KernelRule<Op> is_preferred = nullptr;
   // Whether a kernel of a smaller instruction set is faster. Null: never.
   KernelRule<Op> is_slow = nullptr;

@@ -1,5 +1,5 @@
-// Finds the kernel for a shape. The kernels of every op are listed by hand in cpu/tables; there is no
-// static registration, so the list has an order, survives static linking and can be read.
+// Finds the kernel for a shape. The kernels of every op are listed by hand in cpu/tables; there is
+// no static registration, so the list has an order, survives static linking and can be read.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,8 @@ NameMatch ForcedBy(const Kernel<Op>& kernel, const Machine& machine) {
   return best;
 }
 
-// How strongly a kernel that can run the shape is wanted for it. `slow_too`: is_slow does not count.
+// How strongly a kernel that can run the shape is wanted for it. `slow_too`: is_slow does not
+// count.
 template <class Op>
 Rank RankOf(const Kernel<Op>& kernel, const typename Op::Shape& shape, const Machine& machine,
             bool slow_too) {
@@ -91,10 +92,11 @@ const Kernel<Op>* Best(const typename Op::Shape& shape, const Machine& machine, 
 [[noreturn]] void ThrowNoKernel(std::string_view op, const std::string& shape,
                                 const Machine& machine);
 
-// The kernel that runs `shape` on `machine`: a forced kernel if one supports the shape; else the last
-// kernel of the table that the machine can run, that supports the shape, is preferred to the
-// kernels before it with its instruction set, and not slow on this micro-architecture. The reference supports every
-// shape, so a processor always has a kernel. Throws DeviceError for a GPU without one.
+// The kernel that runs `shape` on `machine`: a forced kernel if one supports the shape; else the
+// last kernel of the table that the machine can run, that supports the shape, is preferred to the
+// kernels before it with its instruction set, and not slow on this micro-architecture. The
+// reference supports every shape, so a processor always has a kernel. Throws DeviceError for a GPU
+// without one.
 template <class Op>
 const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine) {
   const Kernel<Op>* const best =
@@ -103,8 +105,8 @@ const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine
   return *best;
 }
 
-// The same among the kernels with the instruction set and the order of sums of `selected`, for a part
-// of a call that `selected` was chosen for; `selected` if none supports the part.
+// The same among the kernels with the instruction set and the order of sums of `selected`, for a
+// part of a call that `selected` was chosen for; `selected` if none supports the part.
 template <class Op>
 const Kernel<Op>& SelectPeer(const Kernel<Op>& selected, const typename Op::Shape& shape,
                              const Machine& machine) {
@@ -178,8 +180,8 @@ const Kernel<Op>& SelectIn(const Exec& exec, const typename Op::Shape& shape) {
                                     : exec.selections->template Of<Op>(shape, *exec.machine);
 }
 
-// Selects a kernel and runs it. Adds its time and work to exec.times, but no work that operands decide
-// where the host cannot read them.
+// Selects a kernel and runs it. Adds its time and work to exec.times, but no work that operands
+// decide where the host cannot read them.
 template <class Op>
 void Run(const typename Op::Params& params, const Exec& exec) {
   const Kernel<Op>& kernel = SelectIn<Op>(exec, Op::ShapeOf(params));

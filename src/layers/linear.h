@@ -13,8 +13,8 @@
 
 namespace latte {
 
-// Part `index` of `count` parts of a weight, along its outputs (rows) or its inputs (columns). Parts are
-// whole multiples of `unit` and differ by at most one unit.
+// Part `index` of `count` parts of a weight, along its outputs (rows) or its inputs (columns).
+// Parts are whole multiples of `unit` and differ by at most one unit.
 struct WeightSlice {
   enum class Along { kRows, kColumns };
   int64_t index = 0;
@@ -22,7 +22,8 @@ struct WeightSlice {
   Along along = Along::kRows;
   int64_t unit = 1;
 
-  // Where the part begins; its end is where the next one begins. Requires: `size` divides by the unit.
+  // Where the part begins; its end is where the next one begins. Requires: `size` divides by the
+  // unit.
   int64_t Begin(int64_t size) const { return BeginOf(index, size); }
   int64_t End(int64_t size) const { return BeginOf(index + 1, size); }
 

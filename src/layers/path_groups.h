@@ -1,5 +1,5 @@
-// Groups the sequences of a step by attention path, so that each path is computed once for all of its
-// sequences.
+// Groups the sequences of a step by attention path, so that each path is computed once for all of
+// its sequences.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace latte {
 // Tokens from a position on take the sparse path; with this position, none does.
 inline constexpr int64_t kNeverSparse = std::numeric_limits<int64_t>::max();
 
-// Sorts by path, in the order of MlaPath; items of one path keep their order. `path` is a member or a
-// function that gives an item's path.
+// Sorts by path, in the order of MlaPath; items of one path keep their order. `path` is a member or
+// a function that gives an item's path.
 template <class T, class Path>
 void SortByPath(std::vector<T>& items, const Path& path) {
   std::ranges::stable_sort(items, {}, path);

@@ -1,6 +1,6 @@
 // clang-format off
-// Rotary position embedding with YaRN or LongRoPE. Frequencies are computed once in f64; RopeAnglesOp
-// computes the angles of a step in f32.
+// Rotary position embedding with YaRN or LongRoPE. Frequencies are computed once in f64;
+// RopeAnglesOp computes the angles of a step in f32.
 //
 //   YaRN       f_j = θ_j/s · ramp_j + θ_j·(1 − ramp_j)        θ_j = base^(−2j/R)
 //   LongRoPE   f_j = θ_j / λ_j                                λ_j from a list

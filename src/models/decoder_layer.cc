@@ -35,7 +35,8 @@ Result<Mlp> LoadMlp(const WeightLoader& load, const std::string& name, int64_t d
   return mlp;
 }
 
-// Expert `e` of a layer whose experts are stacked; `fused`: with gate and up projections in one stack.
+// Expert `e` of a layer whose experts are stacked; `fused`: with gate and up projections in one
+// stack.
 Result<Mlp> LoadStackedExpert(const WeightLoader& load, const std::string& name,
                               const ModelConfig& config, const RankShare& share, bool fused,
                               int64_t e) {

@@ -2,8 +2,8 @@
 //
 //   x ← x + Attn(RMSNorm(x));  x ← x + FFN(RMSNorm(x)), or x + RMSNorm(FFN(RMSNorm(x)))
 //
-// MiniCPM multiplies both added terms by a constant s. Latte stores its x divided by s, which saves the
-// product, because RMSNorm(x) with epsilon ε is RMSNorm(x/s) with ε/s².
+// MiniCPM multiplies both added terms by a constant s. Latte stores its x divided by s, which saves
+// the product, because RMSNorm(x) with epsilon ε is RMSNorm(x/s) with ε/s².
 #pragma once
 
 #include <optional>
@@ -45,8 +45,8 @@ struct DecoderLayer {
 void Forward(const DecoderLayer& layer, const RopeAngles& angles, const TensorView& h,
              StepContext& step);
 
-// Computes this rank's routed experts for tokens of other groups (step.expert_ranks), in a step in which its own
-// group has none.
+// Computes this rank's routed experts for tokens of other groups (step.expert_ranks), in a step in
+// which its own group has none.
 void TakePart(const DecoderLayer& layer, StepContext& step);
 
 // Writes the cache rows that Forward would write, and nothing else.

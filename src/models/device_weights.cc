@@ -24,7 +24,8 @@ int64_t BytesInArena(const TensorView& tensor) {
 
 }  // namespace
 
-// A piece of memory as a device of its own, whose allocations follow each other in it and are freed with it.
+// A piece of memory as a device of its own, whose allocations follow each other in it and are freed
+// with it.
 class DeviceWeights::Arena final : public Device {
  public:
   Arena(const Device& device, DeviceMemory memory)

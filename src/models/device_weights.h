@@ -1,5 +1,5 @@
-// The weights of a model in the memory of a device: copies of tensors in the mapped files. The tensors of a
-// layer are adjacent in one block of memory, the arena of the layer.
+// The weights of a model in the memory of a device: copies of tensors in the mapped files. The
+// tensors of a layer are adjacent in one block of memory, the arena of the layer.
 #pragma once
 
 #include <deque>
@@ -19,11 +19,12 @@
 
 namespace latte {
 
-// Thread-compatible. The device must outlive it, and it what it places. On the host it places nothing: every
-// function gives its argument back.
+// Thread-compatible. The device must outlive it, and it what it places. On the host it places
+// nothing: every function gives its argument back.
 class DeviceWeights {
  public:
-  // Tensors begin at multiples of it: kernels read aligned vectors and, by tensor maps, aligned blocks.
+  // Tensors begin at multiples of it: kernels read aligned vectors and, by tensor maps, aligned
+  // blocks.
   static constexpr int64_t kAlignment = 256;
 
   explicit DeviceWeights(const Device& device);
@@ -33,10 +34,10 @@ class DeviceWeights {
 
   const Device& device() const { return *device_; }
 
-  // The result of load(), which loads `what` ("layer 3") and returns a Result. On a device load() runs twice:
-  // the first time the sizes of what it places are added up, then it copies to an arena of exactly that size. So
-  // it must place the same both times, and what it returned first is dropped. Throws
-  // ThrowTooLittleMemory's error.
+  // The result of load(), which loads `what` ("layer 3") and returns a Result. On a device load()
+  // runs twice: the first time the sizes of what it places are added up, then it copies to an arena
+  // of exactly that size. So it must place the same both times, and what it returned first is
+  // dropped. Throws ThrowTooLittleMemory's error.
   template <class Load>
   std::invoke_result_t<Load> InArena(std::string_view what, const Load& load) {
     if (device_->is_host()) return load();
@@ -59,7 +60,8 @@ class DeviceWeights {
   // The same for a tensor that its holder keeps.
   Tensor PlaceOwned(Tensor host);
 
-  // Keeps a matrix that loading converts, from the first load() to the second: it is converted once.
+  // Keeps a matrix that loading converts, from the first load() to the second: it is converted
+  // once.
   void KeepConverted(const std::string& key, LoadedMatrix matrix);
   std::optional<LoadedMatrix> TakeConverted(const std::string& key);
 

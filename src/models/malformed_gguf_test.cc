@@ -89,8 +89,8 @@ std::string WithoutLayer(const std::string& name) {
   return out;
 }
 
-// A file without it is a model all the same: with a tied head; without the embedding or head of drafts,
-// whose place the model's take.
+// A file without it is a model all the same: with a tied head; without the embedding or head of
+// drafts, whose place the model's take.
 bool MayBeMissing(const std::string& name) {
   return name == "output.weight" || name.ends_with("nextn.embed_tokens.weight") ||
          name.ends_with("nextn.shared_head_head.weight");

@@ -33,7 +33,8 @@ struct ModelOptions {
   bool mtp = false;           // the multi-token-prediction layers, which draft tokens
   bool mtp_optional = false;  // load without them where the checkpoint lacks some of their tensors
   bool larger_than_memory = false;  // the weights: chosen experts are requested from disk together
-  // Called after each layer where loading takes long: weights are repacked (AWQ, GPTQ), or copied to a device.
+  // Called after each layer where loading takes long: weights are repacked (AWQ, GPTQ), or copied
+  // to a device.
   std::function<void(int64_t done, int64_t layers)> repacked = {};
 };
 
@@ -51,9 +52,10 @@ class Model {
   // Bytes of the weights that were loaded: this rank's share, each tensor once.
   virtual int64_t weight_bytes() const { return 0; }
 
-  // Runs all layers over the step's tokens and appends to the cache. Shapes: h [T, D] f32, written: hidden
-  // states before the final norm. A step without tokens does nothing, unless other groups of ranks have
-  // some (step.group_tokens): then this rank computes its experts for them in every MoE layer.
+  // Runs all layers over the step's tokens and appends to the cache. Shapes: h [T, D] f32, written:
+  // hidden states before the final norm. A step without tokens does nothing, unless other groups of
+  // ranks have some (step.group_tokens): then this rank computes its experts for them in every MoE
+  // layer.
   virtual void Forward(StepContext& step, const TensorView& h) const = 0;
 
   // Final norm and LM head. Shapes: h [M, D] f32, any rows of Forward's output; logits [M, vocab]
@@ -67,14 +69,15 @@ class Model {
   virtual std::string drafts_left_out() const { return ""; }
 
   // (step, run, h, z): runs a drafting layer. The step has the positions of h and, for layer i, the
-  // tokens i + 1 after the tokens of h. Requires: drafts(). Shapes: h [T, D] f32, what run.input says;
-  // z [T, D] f32, written, may be h: hidden states for DraftLogits. Without tokens: as Forward.
+  // tokens i + 1 after the tokens of h. Requires: drafts(). Shapes: h [T, D] f32, what run.input
+  // says; z [T, D] f32, written, may be h: hidden states for DraftLogits. Without tokens: as
+  // Forward.
   virtual void Draft(StepContext&, DraftRun, const TensorView&, const TensorView&) const {
     LATTE_CHECK(false, "this model does not draft");
   }
 
-  // (step, run, h): as Draft, but only writes the layer's cache rows, which takes neither attention nor
-  // feed-forward: they depend on h and the tokens alone.
+  // (step, run, h): as Draft, but only writes the layer's cache rows, which takes neither attention
+  // nor feed-forward: they depend on h and the tokens alone.
   virtual void AppendDraftRows(StepContext&, DraftRun, const TensorView&) const {
     LATTE_CHECK(false, "this model does not draft");
   }

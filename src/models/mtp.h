@@ -7,11 +7,11 @@
 //
 //   g_t   for k = 1: hidden after the final norm; for k > 1: RMSNorm_s(z_t) of layer k − 1
 //
-// Each layer has its own rows in the cache. The row of position t depends on g_t and x_{t+k}. In layer 1 it
-// depends on nothing else; in the other layers, g_t depends on the rows of the layers before.
-// Published weights have the embedding first in the concatenation. To draft more tokens than there are
-// layers, layer 1 runs at position t + 1 with the last RMSNorm_s(z_t) and the token that was drafted
-// from it, then layer 2, and so on.
+// Each layer has its own rows in the cache. The row of position t depends on g_t and x_{t+k}. In
+// layer 1 it depends on nothing else; in the other layers, g_t depends on the rows of the layers
+// before. Published weights have the embedding first in the concatenation. To draft more tokens
+// than there are layers, layer 1 runs at position t + 1 with the last RMSNorm_s(z_t) and the token
+// that was drafted from it, then layer 2, and so on.
 // Source: DeepSeek-V3 (arXiv 2412.19437) §2.2, eq. 21–23.
 // clang-format on
 #pragma once
@@ -33,8 +33,8 @@ struct MtpLayer {
   Linear head;           // [vocab, D]; as embedding
 };
 
-// Loads this rank's share of the layers after the decoder's last. Errors: as WeightLoader; kNotFound if the
-// checkpoint lacks one.
+// Loads this rank's share of the layers after the decoder's last. Errors: as WeightLoader;
+// kNotFound if the checkpoint lacks one.
 [[nodiscard]] Result<std::vector<MtpLayer>> LoadMtp(const WeightLoader& load,
                                                     const ModelConfig& config,
                                                     const ModelShare& share);

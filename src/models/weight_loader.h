@@ -16,7 +16,8 @@
 
 namespace latte {
 
-// The bytes of what is loaded, with its scales and zero points. A tensor that is used in two places counts once.
+// The bytes of what is loaded, with its scales and zero points. A tensor that is used in two places
+// counts once.
 class LoadedBytes {
  public:
   void Add(const std::string& name, int64_t bytes) {
@@ -32,8 +33,8 @@ class LoadedBytes {
 // Thread-compatible; what it takes must outlive it.
 class WeightLoader {
  public:
-  // threads: for repacking; null: the calling thread repacks. weights: where every tensor goes; null:
-  // all stay on the host. bytes: counts what is loaded; may be null.
+  // threads: for repacking; null: the calling thread repacks. weights: where every tensor goes;
+  // null: all stay on the host. bytes: counts what is loaded; may be null.
   WeightLoader(const Checkpoint& checkpoint, const QuantConfig& quant,
                ThreadPool* threads = nullptr, DeviceWeights* weights = nullptr,
                LoadedBytes* bytes = nullptr)
@@ -65,10 +66,10 @@ class WeightLoader {
   [[nodiscard]] Result<Linear> FromStack(const StackPart& part,
                                          const WeightSlice& slice = {}) const;
 
-  // W_UK and W_UV of the attention `name`, per head [N, C] and then [V, C]: kv_b_proj.weight of H·(N+V)
-  // rows, or k_b_proj.weight and v_b_proj.weight, as LayerLayout::split_kv_b says. Weights in blocks
-  // are copied as bf16: both products need them, by rows and by columns, and only rows are in blocks.
-  // Errors: as Matrix.
+  // W_UK and W_UV of the attention `name`, per head [N, C] and then [V, C]: kv_b_proj.weight of
+  // H·(N+V) rows, or k_b_proj.weight and v_b_proj.weight, as LayerLayout::split_kv_b says. Weights
+  // in blocks are copied as bf16: both products need them, by rows and by columns, and only rows
+  // are in blocks. Errors: as Matrix.
   [[nodiscard]] Result<Linear> KvB(const std::string& name, const MlaDims& dims,
                                    const WeightSlice& slice) const;
 
@@ -100,8 +101,8 @@ class WeightLoader {
                                              const WeightSlice& slice) const;
   [[nodiscard]] Result<LoadedMatrix> JoinKvB(const std::string& name, const MlaDims& dims,
                                              const WeightSlice& slice) const;
-  // What read() gives, where weights lie. key: names the matrix. One that is converted for a device is read
-  // once, although weights are loaded twice (DeviceWeights::InArena).
+  // What read() gives, where weights lie. key: names the matrix. One that is converted for a device
+  // is read once, although weights are loaded twice (DeviceWeights::InArena).
   [[nodiscard]] Result<Linear> Place(const std::string& key, const Read& read) const;
   void Count(const std::string& name, int64_t bytes) const {
     if (bytes_ != nullptr) bytes_->Add(name, bytes);

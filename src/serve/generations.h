@@ -78,7 +78,8 @@ class Generations {
   // Answers through `reply`.
   void Start(ArrivedRequest arrived, const std::shared_ptr<Reply>& reply);
 
-  // The events of one step of the engine. An answer that there is too little memory for fails alone.
+  // The events of one step of the engine. An answer that there is too little memory for fails
+  // alone.
   void Deliver(std::span<const TokenEvent> events);
 
   // Ends all with an error.

@@ -31,8 +31,8 @@ std::string ModelsBody(const ServedModel& served);
 // GET /v1/models/NAME. Errors: kNotFound.
 [[nodiscard]] Result<std::string> ModelBody(const ServedModel& served, std::string_view name);
 
-// GET /props: model, context, chat format and template, sampling of requests that set none, options of
-// the engine, cache bytes of a token, bytes of the memory plan.
+// GET /props: model, context, chat format and template, sampling of requests that set none, options
+// of the engine, cache bytes of a token, bytes of the memory plan.
 std::string PropsBody(const ServedModel& served, const ApiModel& model);
 
 // GET /version.

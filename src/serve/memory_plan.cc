@@ -60,7 +60,8 @@ constexpr BarFill kCache = BarFill::kMedium;
 constexpr BarFill kRest = BarFill::kLight;
 constexpr std::string_view kLimit = "│";
 
-// The available memory and what lies in it; if that is too little, what is needed, with the limit in it.
+// The available memory and what lies in it; if that is too little, what is needed, with the limit
+// in it.
 std::string PlanBar(const MemoryPlan& plan) {
   constexpr int kColumns = 60;
   const auto needed = static_cast<double>(plan.total_bytes());

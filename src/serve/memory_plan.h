@@ -1,5 +1,5 @@
-// The memory plan of an engine, which is printed before weights are loaded: the memory that it needs, and
-// the contexts and sequences that fit. Pure.
+// The memory plan of an engine, which is printed before weights are loaded: the memory that it
+// needs, and the contexts and sequences that fit. Pure.
 #pragma once
 
 #include <cstdint>

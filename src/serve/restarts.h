@@ -17,8 +17,9 @@ class Restarts {
   // The engine has loaded.
   void Ready(Clock::time_point now) { ready_since_ = now; }
 
-  // The engine has failed. `last`: its counters. Returns how long to wait before the next one starts:
-  // 1 s, 2 s, 4 s … 60 s, and 1 s again after an engine that was ready for a minute or gave a token.
+  // The engine has failed. `last`: its counters. Returns how long to wait before the next one
+  // starts: 1 s, 2 s, 4 s … 60 s, and 1 s again after an engine that was ready for a minute or gave
+  // a token.
   std::chrono::milliseconds Failed(Clock::time_point now, const EngineStats& last);
 
   // How many engines were started again.

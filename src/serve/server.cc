@@ -259,8 +259,8 @@ void Server::Restart(const Error& error) {
   endpoints_.SetLoading("the engine is started again, as it has failed: " + error.message);
   generations_->SetEngine(nullptr);
   generations_->FailAll({Code::kUnavailable, "the engine has failed: " + error.message});
-  // What remains of the engine may take seconds to end, before another is loaded and not on this thread: the
-  // loader is its only owner.
+  // What remains of the engine may take seconds to end, before another is loaded and not on this
+  // thread: the loader is its only owner.
   StartEngine([this, delay, failed = std::shared_ptr<EngineThread>(std::move(engine_))]() mutable
               -> Result<std::unique_ptr<Engine>> {
     failed.reset();

@@ -23,11 +23,11 @@ struct ServeParts {
   int64_t mha_bytes_per_token = 0;  // ServedModel::mha_bytes_per_token
   MemoryPlan plan;
   EngineLoader load;  // called on the engine's thread, once the server listens
-  // Whether to load the engine again when it fails after a successful first load; the server is not ready
-  // meanwhile. Otherwise the error ends the server.
+  // Whether to load the engine again when it fails after a successful first load; the server is not
+  // ready meanwhile. Otherwise the error ends the server.
   bool restarts = false;
-  // Cancels a running call of `load`, if there is one: it soon returns an error. If empty, a signal during
-  // loading ends the process at once.
+  // Cancels a running call of `load`, if there is one: it soon returns an error. If empty, a signal
+  // during loading ends the process at once.
   std::function<void()> end_loading;
   // Gets what a user should see when the server listens, and when it is ready: one line at a time.
   std::function<void(const std::string&)> say;

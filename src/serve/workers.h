@@ -45,8 +45,8 @@ class Workers {
   // thread of Deliver only.
   void Drop(Ticket ticket);
 
-  // Calls `ended` of all jobs that have run, and destroys them. If it throws, the rest is delivered by
-  // the next call.
+  // Calls `ended` of all jobs that have run, and destroys them. If it throws, the rest is delivered
+  // by the next call.
   void Deliver();
 
   size_t waiting() const;

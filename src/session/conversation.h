@@ -53,8 +53,8 @@ struct PromptProgress {
 
 class Conversation {
  public:
-  // Called again and again while an answer is made, with the reasoning and the content that are ready (often
-  // nothing); returning false ends the answer.
+  // Called again and again while an answer is made, with the reasoning and the content that are
+  // ready (often nothing); returning false ends the answer.
   using Callback = std::function<bool(const AnswerPiece& piece)>;
 
   virtual ~Conversation() = default;
@@ -70,13 +70,15 @@ class Conversation {
 
   // The system message, if there is one, and then questions and answers in turn.
   virtual std::vector<ChatMessage> Messages() const = 0;
-  // Replaces all of them. They are in the order of Messages. Errors: of the chat format; the conversation stays.
+  // Replaces all of them. They are in the order of Messages. Errors: of the chat format; the
+  // conversation stays.
   [[nodiscard]] virtual Status SetMessages(std::vector<ChatMessage> messages) = 0;
   // Replaces the system message, also for the time after Reset; null: none. Errors: as SetMessages.
   [[nodiscard]] virtual Status SetSystem(std::optional<std::string> text) = 0;
 
   virtual const ChatParams& params() const = 0;
-  // Whether a server chooses the parameters that are not in params().chosen. Their values here mean nothing.
+  // Whether a server chooses the parameters that are not in params().chosen. Their values here mean
+  // nothing.
   virtual bool leaves_rest_to_server() const { return false; }
   // Errors: kInvalidArgument naming the field; the parameters stay.
   [[nodiscard]] virtual Status SetParams(ChatParams params) = 0;

@@ -1,6 +1,6 @@
-// Where tensors lie, and how bytes get there and back. A kernel runs where its operands lie; any other
-// access to the memory of a device goes through the copies below, so that a device whose memory the
-// host cannot read needs no other code than its kernels.
+// Where tensors lie, and how bytes get there and back. A kernel runs where its operands lie; any
+// other access to the memory of a device goes through the copies below, so that a device whose
+// memory the host cannot read needs no other code than its kernels.
 #pragma once
 
 #include <cstddef>

@@ -21,8 +21,8 @@ struct DeviceSpace {
 // None for the host, and for a device that does not say. Throws DeviceError.
 std::optional<DeviceSpace> SpaceOf(const Device& device);
 
-// That a device, which is not the host, has no `bytes` for `what` ("the cache"): kExhausted. `remedy`: what a
-// user may do about it ("use a shorter --context"). Throws as SpaceOf.
+// That a device, which is not the host, has no `bytes` for `what` ("the cache"): kExhausted.
+// `remedy`: what a user may do about it ("use a shorter --context"). Throws as SpaceOf.
 Error TooLittleMemory(const Device& device, int64_t bytes, std::string_view what,
                       std::string_view remedy);
 // The same thrown as a DeviceError. For the host OutOfMemory.

@@ -10,8 +10,8 @@ namespace latte {
 // kU4: two values of 0 to 15 per byte, the one of the lower index in the low four bits. The last
 // dimension of such a view, its strides and SizeOf count bytes; ValuesPerElement is 2.
 //
-// kQ4_0 and those behind it: blocks of GGUF files (weight_blocks.h). The last dimension, its strides and
-// SizeOf count blocks; ValuesPerElement is the number of values in a block.
+// kQ4_0 and those behind it: blocks of GGUF files (weight_blocks.h). The last dimension, its
+// strides and SizeOf count blocks; ValuesPerElement is the number of values in a block.
 enum class DType : uint8_t {
   kF32,
   kF16,

@@ -18,8 +18,8 @@ namespace latte {
 inline constexpr int kMaxRank = 5;
 
 // A view of an n-dimensional array, rank ≤ 5. Strides count elements. Each user documents whether
-// it writes: views of mapped weights point to read-only pages. Only ops read and write elements, for
-// they may lie on a device; on the host anybody may.
+// it writes: views of mapped weights point to read-only pages. Only ops read and write elements,
+// for they may lie on a device; on the host anybody may.
 struct TensorView {
   std::byte* data = nullptr;
   DType dtype = DType::kF32;

@@ -9,8 +9,8 @@
 
 namespace latte {
 
-// A contiguous copy on `device` of a tensor in host memory, for weights. Requires: the last dimension
-// is contiguous. Throws OutOfMemory.
+// A contiguous copy on `device` of a tensor in host memory, for weights. Requires: the last
+// dimension is contiguous. Throws OutOfMemory.
 Tensor CopyToDevice(const TensorView& host, const Device& device);
 
 // `values` of a device in host memory.
@@ -22,8 +22,8 @@ std::vector<T> CopyToHost(std::span<T> values, const Device& device, DeviceStrea
   return out;
 }
 
-// `t` in host memory: t itself if the device is the host, else a copy in `buffer`, which grows when it
-// is too small. Requires: t is contiguous.
+// `t` in host memory: t itself if the device is the host, else a copy in `buffer`, which grows when
+// it is too small. Requires: t is contiguous.
 TensorView HostView(const TensorView& t, const Device& device, DeviceStream stream, Tensor& buffer);
 
 }  // namespace latte

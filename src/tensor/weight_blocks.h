@@ -3,14 +3,14 @@
 //
 //   value i = scale(g) · code(i) + offset(g),   group g = i / kGroup
 //
-// The product is exact in f32: scale and code have at most 23 significant bits together. So the result
-// has at most one rounding, with and without a fused multiply-add. A group without an offset has −0,
-// which leaves every value as it is, also −0.
+// The product is exact in f32: scale and code have at most 23 significant bits together. So the
+// result has at most one rounding, with and without a fused multiply-add. A group without an offset
+// has −0, which leaves every value as it is, also −0.
 //
-// Blocks may be unaligned. Everything is constexpr and free of SIMD, and the only other header of ours
-// is float_bits.h, so that the compiler of a GPU can read this file too. `Bytes` is a pointer to the bytes
-// of a block, or what reads memory of a GPU (kernels/cuda/common/weights.cuh): it has p[i] and p + i. F32,
-// F16 and BF16 are not here: they are plain numbers (dtype.h).
+// Blocks may be unaligned. Everything is constexpr and free of SIMD, and the only other header of
+// ours is float_bits.h, so that the compiler of a GPU can read this file too. `Bytes` is a pointer
+// to the bytes of a block, or what reads memory of a GPU (kernels/cuda/common/weights.cuh): it has
+// p[i] and p + i. F32, F16 and BF16 are not here: they are plain numbers (dtype.h).
 //
 // Source: the definition of the format in ggml; the packing of each type is in its comment.
 #pragma once
@@ -41,11 +41,12 @@ constexpr int8_t I8At(Bytes p) {
   return static_cast<int8_t>(p[0]);
 }
 
-// The codes of 16 consecutive values, from a multiple of 16 on, lie in consecutive bytes, at the same bits,
-// except for fifth bits. So code i + j is read with the position of code i: if j is not 0, i is a multiple
-// of 16 and j is below 16. Compilers make vectors of a loop over j.
+// The codes of 16 consecutive values, from a multiple of 16 on, lie in consecutive bytes, at the
+// same bits, except for fifth bits. So code i + j is read with the position of code i: if j is not
+// 0, i is a multiple of 16 and j is below 16. Compilers make vectors of a loop over j.
 
-// Code i + j of consecutive runs of 2·half codes: a run is `half` bytes, whose low four bits come first.
+// Code i + j of consecutive runs of 2·half codes: a run is `half` bytes, whose low four bits come
+// first.
 template <class Bytes>
 constexpr int NibbleAt(Bytes codes, int i, int half, int j = 0) {
   return codes[i / (2 * half) * half + i % half + j] >> (i / half % 2 * 4) & 15;
@@ -148,8 +149,8 @@ struct Q2_K {
   }
 };
 
-// 32 bytes of third bits, 64 bytes of codes, 16 scales s of 6 bits, d: d(s − 32)(q − 4). A scale has
-// its low four bits in the first 8 bytes and its high two in the last 4.
+// 32 bytes of third bits, 64 bytes of codes, 16 scales s of 6 bits, d: d(s − 32)(q − 4). A scale
+// has its low four bits in the first 8 bytes and its high two in the last 4.
 struct Q3_K {
   static constexpr int kValues = 256, kBytes = 110, kGroup = 16;
   template <class Bytes>
@@ -165,8 +166,8 @@ struct Q3_K {
 };
 
 // Scale and minimum of group g of 8, of 6 bits each in 12 bytes. Groups 0 to 3 are the low bits of
-// bytes 0 to 3 (scales) and 4 to 7 (minima), whose high two bits belong to groups 4 to 7; the low four
-// bits of those are in bytes 8 to 11.
+// bytes 0 to 3 (scales) and 4 to 7 (minima), whose high two bits belong to groups 4 to 7; the low
+// four bits of those are in bytes 8 to 11.
 template <class Bytes>
 constexpr int PackedScale(Bytes p, int g) {
   return g < 4 ? p[g] & 63 : (p[g + 4] & 15) | p[g - 4] >> 6 << 4;
@@ -222,8 +223,8 @@ struct Q6_K {
   }
 };
 
-// Number q of a table of 16. A processor reads an array; a GPU, which would keep the array in memory of each
-// lane, shifts the right half of it.
+// Number q of a table of 16. A processor reads an array; a GPU, which would keep the array in
+// memory of each lane, shifts the right half of it.
 template <class Bytes, int8_t... kNumbers>
 constexpr int TableAt(int q) {
   constexpr int8_t numbers[] = {kNumbers...};
@@ -281,8 +282,8 @@ struct IQ4_XS {
   }
 };
 
-// An exponent e, 16 bytes of codes: 2^(e − 128) times twice the E2M1 number of the code (Open Compute
-// Project microscaling formats 1.0; e = 255 is NaN there).
+// An exponent e, 16 bytes of codes: 2^(e − 128) times twice the E2M1 number of the code (Open
+// Compute Project microscaling formats 1.0; e = 255 is NaN there).
 struct MXFP4 {
   static constexpr int kValues = 32, kBytes = 17, kGroup = 32;
   template <class Bytes>

@@ -1,5 +1,5 @@
-// Scratch memory of one step on a device: tensors are taken in order, returned scope by scope, and the memory
-// is reused by the next step.
+// Scratch memory of one step on a device: tensors are taken in order, returned scope by scope, and
+// the memory is reused by the next step.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace latte {
 
-// A bump allocator. It keeps its blocks; each new block is at least as large as all before it. On a device
-// other than the host, what Reserve took is all that there is. Contents are undefined after Take.
-// Thread-compatible.
+// A bump allocator. It keeps its blocks; each new block is at least as large as all before it. On a
+// device other than the host, what Reserve took is all that there is. Contents are undefined after
+// Take. Thread-compatible.
 class Workspace {
  public:
   // Returns everything taken since its construction.
@@ -53,15 +53,16 @@ class Workspace {
 
   const Device& device() const { return *device_; }
 
-  // Takes room for steps of up to so many bytes. Does nothing if there are blocks. On the host it is address
-  // space, whose memory is taken as it is touched; without it, a step that needs a little more than all
-  // before it leaves their blocks unused; a refusal of the system changes nothing. On another device, steps
-  // cannot have more afterwards; throws ThrowTooLittleMemory's error (device_space.h).
+  // Takes room for steps of up to so many bytes. Does nothing if there are blocks. On the host it
+  // is address space, whose memory is taken as it is touched; without it, a step that needs a
+  // little more than all before it leaves their blocks unused; a refusal of the system changes
+  // nothing. On another device, steps cannot have more afterwards; throws ThrowTooLittleMemory's
+  // error (device_space.h).
   void Reserve(int64_t bytes);
 
   // A contiguous, 64-byte aligned view, valid until the enclosing Scope ends. Throws OutOfMemory
-  // (src/base/limits/out_of_memory.h), or DeviceError for a step that is larger than what was reserved on a
-  // device; then leaves the workspace unchanged.
+  // (src/base/limits/out_of_memory.h), or DeviceError for a step that is larger than what was
+  // reserved on a device; then leaves the workspace unchanged.
   TensorView Take(DType dtype, std::initializer_list<int64_t> dims);
 
   int64_t capacity_bytes() const { return capacity_; }  // of all blocks, touched or not

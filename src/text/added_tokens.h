@@ -1,8 +1,8 @@
 // Finds the added tokens of tokenizer.json in a text, before any other step reads the text. The
 // longest token at the leftmost place wins. A token that takes white space gives its id again for
-// every place in it where a token begins, as the `tokenizers` package does. Tokens that match raw text
-// are searched before tokens that match normalised text; both texts are the same, because normalizers are
-// refused.
+// every place in it where a token begins, as the `tokenizers` package does. Tokens that match raw
+// text are searched before tokens that match normalised text; both texts are the same, because
+// normalizers are refused.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Byte pair encoding: splits a piece of text into tokens. It starts with one token per byte, or per
-// character if characters have tokens. It repeatedly joins the neighbouring pair whose merge is first in
-// the merge order (the leftmost of equal pairs) until no pair has a merge. It uses only ids and bytes, not
-// JSON or patterns.
+// character if characters have tokens. It repeatedly joins the neighbouring pair whose merge is
+// first in the merge order (the leftmost of equal pairs) until no pair has a merge. It uses only
+// ids and bytes, not JSON or patterns.
 #pragma once
 
 #include <array>
@@ -53,7 +53,9 @@ class Bpe {
       Characters characters = {});
 
   // Appends the ids of `piece` to `out`.
-  // Requires: fewer than 2^31 bytes; valid UTF-8 if there are characters.  Cost: O(n log n) time, O(n) memory, constant stack.
+  // Requires: fewer than 2^31 bytes; valid UTF-8 if there are characters.  Cost: O(n log n) time,
+  //                                                                        O(n) memory, constant
+  //                                                                        stack.
   void Encode(std::string_view piece, BpeScratch* scratch, std::vector<int32_t>* out) const;
 
  private:

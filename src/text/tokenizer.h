@@ -1,8 +1,8 @@
-// Converts text to token ids and back, for tokenizers of byte-level BPE and of SentencePiece's kind in
-// the form of Hugging Face's tokenizer.json, or of the tiktoken.model of Kimi and Moonlight. The ids
-// equal the ids of the `tokenizers` and `tiktoken` packages. Loading refuses every unsupported setting
-// that would change an id. `truncation` and `padding` describe batches of a training pipeline
-// and have no effect.
+// Converts text to token ids and back, for tokenizers of byte-level BPE and of SentencePiece's kind
+// in the form of Hugging Face's tokenizer.json, or of the tiktoken.model of Kimi and Moonlight. The
+// ids equal the ids of the `tokenizers` and `tiktoken` packages. Loading refuses every unsupported
+// setting that would change an id. `truncation` and `padding` describe batches of a training
+// pipeline and have no effect.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,8 @@ class Tokenizer {
   // Errors: kNotFound if a required file is missing; kCorrupt and kUnsupported naming file and key.
   [[nodiscard]] static Result<Tokenizer> Load(const std::string& dir);
 
-  // As Load, from text. With tokenizer.json, `config_json` may be empty. Messages put `place` before
-  // the name of a file.
+  // As Load, from text. With tokenizer.json, `config_json` may be empty. Messages put `place`
+  // before the name of a file.
   [[nodiscard]] static Result<Tokenizer> FromJson(std::string_view tokenizer_json,
                                                   std::string_view config_json = {},
                                                   std::string_view place = {});
@@ -72,9 +72,9 @@ class Tokenizer {
   // Errors: as Encode.
   [[nodiscard]] Result<std::vector<int32_t>> EncodePieces(std::span<const TextPiece> pieces) const;
 
-  // The bytes of the tokens, concatenated; a tokenizer of SentencePiece's kind takes off the space that
-  // its Encode puts before a text. They may be invalid UTF-8 (StreamDecoder repairs that).
-  // An id without a token adds nothing. skip_special leaves special tokens out.
+  // The bytes of the tokens, concatenated; a tokenizer of SentencePiece's kind takes off the space
+  // that its Encode puts before a text. They may be invalid UTF-8 (StreamDecoder repairs that). An
+  // id without a token adds nothing. skip_special leaves special tokens out.
   // Errors: kInvalidArgument for an id outside [0, vocab_size()).
   [[nodiscard]] Result<std::string> Decode(std::span<const int32_t> ids,
                                            bool skip_special = false) const;

@@ -1,7 +1,7 @@
 // Compares ids of generated texts with Hugging Face's `tokenizers` for four tokenizers:
 // DeepSeek-V3's (if available), a small one with DeepSeek-V2's pre-tokenizer, a small one of
-// SentencePiece's kind, and the one of Latte's own model; and with `tiktoken` for a small one in Kimi's form.
-// tools/tokenizer/make_goldens.py writes the expected ids.
+// SentencePiece's kind, and the one of Latte's own model; and with `tiktoken` for a small one in
+// Kimi's form. tools/tokenizer/make_goldens.py writes the expected ids.
 #include <cstdlib>
 #include <cstring>
 #include <sstream>

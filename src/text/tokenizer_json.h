@@ -49,8 +49,8 @@ class Json;
 // Errors: as above.
 [[nodiscard]] Result<AddedToken> ReadAddedToken(const Json& entry);
 
-// The parts of tokenizer_config.json that concern the tokenizer. Only two tokens with a role matter,
-// BOS and EOS; the others (padding, unknown and so on) change no id.
+// The parts of tokenizer_config.json that concern the tokenizer. Only two tokens with a role
+// matter, BOS and EOS; the others (padding, unknown and so on) change no id.
 struct TokenizerConfig {
   std::optional<std::string> bos_token;
   std::optional<std::string> eos_token;

@@ -1,5 +1,5 @@
-// Models with quantised caches and with drafting layers on the emulated GPU: distance to the CPU with the same
-// cache, and the golden logits of an independent implementation.
+// Models with quantised caches and with drafting layers on the emulated GPU: distance to the CPU
+// with the same cache, and the golden logits of an independent implementation.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Our declarations of the driver against NVIDIA's, where they are installed: the same number of arguments, each
-// of the same size, and the same values of constants.
+// Our declarations of the driver against NVIDIA's, where they are installed: the same number of
+// arguments, each of the same size, and the same values of constants.
 #include <cuda.h>
 
 #include "src/kernels/cuda/words/types.h"

@@ -62,7 +62,8 @@ TEST_F(CudaDeviceTest, MemoryReadsAsZeroAlsoWhenItIsUsedAgain) {
   }
 }
 
-// Small pieces come from slabs and large ones from the driver; all are aligned, and none overlaps another.
+// Small pieces come from slabs and large ones from the driver; all are aligned, and none overlaps
+// another.
 TEST_F(CudaDeviceTest, PiecesAreApartAndAligned) {
   std::vector<std::pair<std::byte*, int64_t>> pieces;
   const int64_t before = EmulatedCounts().allocations;

@@ -1,4 +1,5 @@
-// The memory of a GPU, over the emulated driver: what steps take, and the errors of a GPU that has too little.
+// The memory of a GPU, over the emulated driver: what steps take, and the errors of a GPU that has
+// too little.
 #include <algorithm>
 #include <set>
 
@@ -211,7 +212,8 @@ TEST_F(CudaMemoryTest, AWorkspaceHasWhatWasReservedAndNoMore) {
   EXPECT_THROW(other.Reserve(101), DeviceError);
 }
 
-// The estimate, by which the cache is sized before the model is loaded, holds what the engine measures.
+// The estimate, by which the cache is sized before the model is loaded, holds what the engine
+// measures.
 TEST_F(CudaMemoryTest, StepsNeedNoMoreThanThePlanSays) {
   for (const char* const golden : {"v2_lite", "v2_group", "v3_noaux", "moonlight", "v32_sparse",
                                    "glm52", "v3_mtp2", "minicpm3"})

@@ -1,5 +1,6 @@
-// Whole models on the emulated GPU, by the code that a GPU would run: the logits of an independent fp64
-// implementation (tests/goldens), distance to the reference kernels in bf16, and what passes between host and device.
+// Whole models on the emulated GPU, by the code that a GPU would run: the logits of an independent
+// fp64 implementation (tests/goldens), distance to the reference kernels in bf16, and what passes
+// between host and device.
 #include <gtest/gtest.h>
 
 #include "src/checkpoint/config/model_config.h"
@@ -100,8 +101,9 @@ TEST_P(OnGpu, ChunksChangeNoByte) {
   EXPECT_EQ(logits(golden_.tokens.size()), logits(3));
 }
 
-// A step copies its description to the device once, and its logits and flags back. Nothing else passes, and the
-// host waits for nothing else: so there is no copy and no wait between embedding and logits.
+// A step copies its description to the device once, and its logits and flags back. Nothing else
+// passes, and the host waits for nothing else: so there is no copy and no wait between embedding
+// and logits.
 TEST_P(OnGpu, OnlyStepAndLogitsPassBetweenHostAndDevice) {
   Loaded loaded(golden_, Gpu(), AttentionMode::kAuto, DType::kBF16);
   const auto ignore = [](int64_t, const TensorView&) -> Status { return {}; };
@@ -141,9 +143,9 @@ TEST_P(KindsOnGpu, F32GivesTheGoldenLogits) {
   EXPECT_LT(MaxError(GpuLogits(DType::kF32), golden_.logits), kGoldenTolerance);
 }
 
-// In bf16, weights of 4 and 8 bits are multiplied by activations of 8 bits. The kernels of an instruction set are
-// no measure: where an activation is between two integers, or two experts are equally good, AVX2 is as far from
-// the reference as 2e-3.
+// In bf16, weights of 4 and 8 bits are multiplied by activations of 8 bits. The kernels of an
+// instruction set are no measure: where an activation is between two integers, or two experts are
+// equally good, AVX2 is as far from the reference as 2e-3.
 TEST_P(KindsOnGpu, Bf16IsAsByTheReferenceKernels) {
   const Machine reference{.isa = Isa::kRef};
   const std::vector<float> gpu = GpuLogits(DType::kBF16);

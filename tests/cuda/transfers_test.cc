@@ -1,5 +1,6 @@
-// What passes between host and GPU in a step of decoding, each copy and wait with its cause. Anything else turns
-// the test red: a copy of hidden states, a wait between layers, memory that is taken during a step.
+// What passes between host and GPU in a step of decoding, each copy and wait with its cause.
+// Anything else turns the test red: a copy of hidden states, a wait between layers, memory that is
+// taken during a step.
 #include <map>
 
 #include <fmt/format.h>
@@ -25,7 +26,8 @@ constexpr char kHiddenOut[] = "hidden states, to the host";
 
 constexpr int64_t kMostRows = 24;  // 8 sequences with a token and two drafts
 
-// The cause of a copy, by its direction and its bytes. Flags are shorter than a row of another kind.
+// The cause of a copy, by its direction and its bytes. Flags are shorter than a row of another
+// kind.
 std::string CauseOf(const Transfer& copy, const ModelConfig& config) {
   const auto is_rows_of = [&](int64_t columns) {
     return copy.bytes % (columns * SizeOf(DType::kF32)) == 0;
@@ -86,9 +88,9 @@ Causes DecodeCauses(const DeviceModel& gpu, int64_t sequences, const std::string
   return CausesOf(EmulatedTransfers(begin), gpu.model().config());
 }
 
-// A pass of a drafting layer is a step with logits too: the host samples its token, which the description of the
-// next pass brings back. The rows that accepted drafts owe are written by a step of each drafting layer without
-// logits. Hidden states stay on the GPU.
+// A pass of a drafting layer is a step with logits too: the host samples its token, which the
+// description of the next pass brings back. The rows that accepted drafts owe are written by a step
+// of each drafting layer without logits. Hidden states stay on the GPU.
 TEST(TransfersOfAStep, ByCauseForOneAndEightSequencesWithAndWithoutDrafts) {
   const DeviceModel gpu("tests/goldens/v3_mtp2", Gpu(), /*mtp=*/true);
   const auto layers = static_cast<int>(gpu.model().draft_layers());

@@ -130,8 +130,8 @@ class GoldenWeightsTest : public WeightsTest, public testing::WithParamInterface
   std::string dir_ = *ResolveModelPath(testing_support::GoldenDir(GetParam()));
 };
 
-// Each matrix is copied once, and nothing else is. Where integers are repacked, the memory of one layer's repacked
-// weights serves the next, and is another tensor then.
+// Each matrix is copied once, and nothing else is. Where integers are repacked, the memory of one
+// layer's repacked weights serves the next, and is another tensor then.
 TEST_P(GoldenWeightsTest, TheDeviceHasTheBytesThatTheHostReads) {
   const auto device = std::move(cuda::CudaDevice::Open(0)).value();
   ModelOptions wanted;
@@ -199,8 +199,8 @@ TEST_P(StoredWeightsTest, TheHostReadsTheBytesOfTheFiles) {
   EXPECT_EQ(LoadModel(dir_, {}).value()->weight_bytes(), DecoderBytes(dir_));
 }
 
-// Not here: integers that are repacked; models with a tensor that nothing uses, with W_UK and W_UV in two tensors, or with
-// a norm or scales that are converted to f32.
+// Not here: integers that are repacked; models with a tensor that nothing uses, with W_UK and W_UV
+// in two tensors, or with a norm or scales that are converted to f32.
 INSTANTIATE_TEST_SUITE_P(All, StoredWeightsTest,
                          testing::Values("fp8", "glm", "glm5", "glm52", "glm52_mtp", "half_split",
                                          "mistral4", "moonlight", "nope", "v2_group", "v2_lite",

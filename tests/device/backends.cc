@@ -1,5 +1,5 @@
-// The kernels of all backends and the test device's, in place of src/kernels/backends.cc. A kernel of
-// the test device opens its memory, and runs the kernel that this processor would run.
+// The kernels of all backends and the test device's, in place of src/kernels/backends.cc. A kernel
+// of the test device opens its memory, and runs the kernel that this processor would run.
 #include "src/kernels/backends.h"
 
 #include <type_traits>

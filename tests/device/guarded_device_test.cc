@@ -254,8 +254,8 @@ struct PassCase {
 
 class CopiesTest : public testing::TestWithParam<PassCase> {};
 
-// A pass waits for no copy, so a device can run it as a graph. Around a pass there is one copy to the device
-// and two from it per block of logits; drafts have no flags.
+// A pass waits for no copy, so a device can run it as a graph. Around a pass there is one copy to
+// the device and two from it per block of logits; drafts have no flags.
 TEST_P(CopiesTest, NoneIsInsideAPass) {
   const bool drafts = std::string_view(GetParam().drafts) != "0";
   const auto loaded = Load(GetParam().model, TestDevice(), drafts);
@@ -323,8 +323,8 @@ INSTANTIATE_TEST_SUITE_P(Models, CopiesTest,
                                tested.param.drafts);
                          });
 
-// The logits of the last token after two forwards over one cache, of a model that chooses keys; or the
-// drafting layer's of another one. Ops are measured.
+// The logits of the last token after two forwards over one cache, of a model that chooses keys; or
+// the drafting layer's of another one. Ops are measured.
 std::vector<float> Forwards(const Device& device, bool sparse) {
   const auto model =
       sparse ? Load("tests/goldens/glm52", device) : Load("models/tiny", device, /*mtp=*/true);

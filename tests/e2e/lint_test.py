@@ -46,6 +46,11 @@ class Lint(unittest.TestCase):
         self.refused("check_words.py", 'CMakeLists.txt:2: "frob": write multiply (private)', "doc.md:2:", "doc.md:6:", "src/a/x.cc:2:",
                      "src/a/x.cc:4:", "src/a/x.cc:6:", 'src/a/x.cc:6: "quux"', "tool.py:2:", "tool.py:3:")
 
+    def test_long_lines_are_refused_but_for_raw_strings_and_addresses(self):
+        self.write("src/a.h", "// " + "x" * 97 + "\n// " + "y" * 98 + "\n// https://" + "z" * 98 + "\nint λ;  // " + "é" * 89 + "\n")
+        self.write("src/b.cc", 'auto s = R"json(' + "x" * 100 + "\n" + "y" * 101 + '\n)json";  // ' + "z" * 99 + "\n// " + "w" * 98 + "\n")
+        self.refused("check_length.py", "src/a.h:2: 101 columns", "src/b.cc:4: 101 columns")
+
     def test_a_pattern_matches_across_the_lines_of_a_comment(self):
         self.write("tools/words.txt", "\\bso that\\b[^.]*\\bso that\\b\ttwo sentences\tchain\n")
         self.write("src/a.h", "// So, so that\n// x, so\n// that y.\n\n// so that\n\n// so that\n")

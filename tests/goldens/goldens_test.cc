@@ -198,7 +198,8 @@ TEST_P(Goldens, BF16ArithmeticStaysClose) {
   }
 }
 
-// Models whose tokens attend to 4 keys. tests/goldens/README.md says how far mistakes move the logits.
+// Models whose tokens attend to 4 keys. tests/goldens/README.md says how far mistakes move the
+// logits.
 class SparseGoldens : public Goldens {
  protected:
   static constexpr AttentionMode kSparseModes[] = {AttentionMode::kAuto, AttentionMode::kSparse};
@@ -251,8 +252,8 @@ INSTANTIATE_TEST_SUITE_P(All, SparseGoldens,
                                          "gguf_v32", "gguf_glm52"),
                          testing_support::ParameterName());
 
-// The largest difference between the draft logits of a fixture and the golden ones, with the whole text in
-// one step.
+// The largest difference between the draft logits of a fixture and the golden ones, with the whole
+// text in one step.
 double DraftError(const std::string& name, AttentionMode mode) {
   const std::string dir = std::string(LATTE_SOURCE_DIR) + "/tests/goldens/" + name;
   const auto model = *LoadModel(*ResolveModelPath(dir), {.mtp = true});
@@ -301,8 +302,8 @@ TEST(GoldenDrafts, TheLayerChoosesKeysOfItsOwn) {
   EXPECT_GT(DraftError("v32_mtp", AttentionMode::kAbsorbed), 1);
 }
 
-// A further draft goes on from RMSNorm_s(z) where the first has RMSNorm_f(h), both followed by the norm of
-// the layer's input, which takes a factor out. So it is a first draft from any h with
+// A further draft goes on from RMSNorm_s(z) where the first has RMSNorm_f(h), both followed by the
+// norm of the layer's input, which takes a factor out. So it is a first draft from any h with
 // RMSNorm_f(h) ∝ RMSNorm_s(z): such as z ⊙ w_s ⊘ w_f.
 TEST(GoldenDrafts, FurtherDraftsGoOnFromTheStateAfterTheHeadsNorm) {
   const std::string dir = std::string(LATTE_SOURCE_DIR) + "/tests/goldens/v3_noaux";

@@ -87,8 +87,8 @@ class FakeModel : public Model {
     for (const SequenceChunk& s : step.sequences) WriteHidden(step, s, h);
   }
 
-  // Drafts are right in three of four cases. The rows of the drafted-from token are written where the
-  // model will write them, so that the next draft finds them.
+  // Drafts are right in three of four cases. The rows of the drafted-from token are written where
+  // the model will write them, so that the next draft finds them.
   int64_t draft_layers() const override { return 1; }
   void Draft(StepContext& step, DraftRun run, const TensorView&,
              const TensorView& z) const override {

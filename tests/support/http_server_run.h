@@ -21,8 +21,8 @@
 namespace latte::testing_support {
 
 // Paths: /refused is refused by its head; /hold waits for the test (Held); /throw lacks memory;
-// /drop is never answered; /large answers with 8 MiB; /none with 204; /known with 304; others answer with the request as
-// text. /keep is answered, but the test keeps its body.
+// /drop is never answered; /large answers with 8 MiB; /none with 204; /known with 304; others
+// answer with the request as text. /keep is answered, but the test keeps its body.
 class TestHandler final : public HttpHandler {
  public:
   static constexpr size_t kLargeBytes = 8 << 20;

@@ -1,4 +1,5 @@
-// Server-sent events whose names are the types of their data: of /v1/responses and /v1/messages. For tests.
+// Server-sent events whose names are the types of their data: of /v1/responses and /v1/messages.
+// For tests.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Names of parametrised tests, for the last argument of INSTANTIATE_TEST_SUITE_P. They hold no address and no
-// index, so a test has the same name in every run.
+// Names of parametrised tests, for the last argument of INSTANTIATE_TEST_SUITE_P. They hold no
+// address and no index, so a test has the same name in every run.
 #pragma once
 
 #include <cctype>
@@ -9,7 +9,8 @@
 
 namespace latte::testing_support {
 
-// What gtest prints for the parameter, in letters, digits and '_': "models/tiny, fp8" is models_tiny_fp8.
+// What gtest prints for the parameter, in letters, digits and '_': "models/tiny, fp8" is
+// models_tiny_fp8.
 struct ParameterName {
   template <class T>
   std::string operator()(const testing::TestParamInfo<T>& info) const {

@@ -1,4 +1,5 @@
-// The transcripts of tests/data/tools: answers of models with calls, and the expected results. For tests.
+// The transcripts of tests/data/tools: answers of models with calls, and the expected results. For
+// tests.
 #pragma once
 
 #include <fstream>
@@ -65,8 +66,8 @@ inline Json ReadTranscriptFile(const std::string& name) {
   return Json::Parse(text.str(), path).value();
 }
 
-// "texts": pairs of a function and a parameter of type string. "schemas": the schema of each function's
-// parameters, or the name of a file.
+// "texts": pairs of a function and a parameter of type string. "schemas": the schema of each
+// function's parameters, or the name of a file.
 inline std::shared_ptr<const KnownFunctions> FunctionsOf(const Json& transcript) {
   auto out = std::make_shared<KnownFunctions>();
   const Json pairs = transcript.Get("texts").value();

@@ -1,4 +1,5 @@
-// Converts values of other servers' flags to values of Latte's flags. Each function is a ConvertAlias.
+// Converts values of other servers' flags to values of Latte's flags. Each function is a
+// ConvertAlias.
 #pragma once
 
 #include <string>

@@ -54,12 +54,13 @@ struct Alias {
 
 std::span<const Alias> Aliases();
 
-// Where the member's name begins in vLLM's "--speculative-config.method"; npos: the name of no member.
+// Where the member's name begins in vLLM's "--speculative-config.method"; npos: the name of no
+// member.
 size_t DotOfMember(std::string_view name);
 
 // The first alias with this name that `command` takes, or null. A name that is an option of the
-// command itself is an alias only of that option. Underscores count as dashes. A member of an object that
-// is ignored or refused is that object.
+// command itself is an alias only of that option. Underscores count as dashes. A member of an
+// object that is ignored or refused is that object.
 const Alias* FindAlias(std::string_view name, const CommandInfo& command);
 
 std::vector<std::string_view> NamesOf(const Alias& alias);

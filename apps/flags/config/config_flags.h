@@ -1,4 +1,5 @@
-// MODEL and --config of commands that take a file of options, and the output of options as such a file.
+// MODEL and --config of commands that take a file of options, and the output of options as such a
+// file.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// TOML as plain values. Only toml_text.cc includes toml++, because its header takes seconds to compile.
+// TOML as plain values. Only toml_text.cc includes toml++, because its header takes seconds to
+// compile.
 #pragma once
 
 #include <cstdint>

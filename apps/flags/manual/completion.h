@@ -10,8 +10,8 @@
 
 namespace latte {
 
-// The script for `shell`: commands, options, choices, files where a value is one, and models, which it
-// asks `latte completion --models` for. Errors: kInvalidArgument for another shell.
+// The script for `shell`: commands, options, choices, files where a value is one, and models, which
+// it asks `latte completion --models` for. Errors: kInvalidArgument for another shell.
 [[nodiscard]] Result<std::string> CompletionScript(std::string_view shell,
                                                    const CommandInfo& program);
 

@@ -14,7 +14,8 @@ constexpr size_t kNarrowColumn = 8;  // of help below its names
 constexpr size_t kMinWidth = 40;
 constexpr size_t kMaxWidth = 100;
 
-// Appends `text` from column `at` on, with further lines from `column` on. A newline in the text stays.
+// Appends `text` from column `at` on, with further lines from `column` on. A newline in the text
+// stays.
 void AppendWrapped(std::string_view text, size_t width, size_t at, size_t column,
                    std::string* out) {
   while (true) {

@@ -13,8 +13,8 @@ std::string UsageLine(const CommandInfo& command);
 // "-n, --max-new-tokens N"; of an argument: "MODEL".
 std::string NamesAndValue(const OptionInfo& option);
 
-// Usage, arguments, options by group, commands and notes, as wide as the terminal: 40 to 100 columns, and 100 where
-// `columns` is 0.
+// Usage, arguments, options by group, commands and notes, as wide as the terminal: 40 to 100
+// columns, and 100 where `columns` is 0.
 std::string HelpText(const CommandInfo& command, int columns);
 
 }  // namespace latte

@@ -20,10 +20,10 @@
 namespace latte {
 namespace {
 
-// The page. A row has five cells: the limit, the most, what sets it, what happens beyond it, and the
-// test that shows it. The most of an option is its default, so that its cell stays empty. What sets
-// another limit is a constant in a file. tests/e2e/usage/limits_page_test.py compares them, and looks
-// for the tests.
+// The page. A row has five cells: the limit, the most, what sets it, what happens beyond it, and
+// the test that shows it. The most of an option is its default, so that its cell stays empty. What
+// sets another limit is a constant in a file. tests/e2e/usage/limits_page_test.py compares them,
+// and looks for the tests.
 constexpr std::string_view kLimits =
     R"(# Limits
 

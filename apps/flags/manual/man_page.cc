@@ -15,7 +15,8 @@ constexpr std::string_view kExitStatus[][2] = {
     {"3", "a bug in Latte"},
 };
 
-// The name in roff of a character that it would read as a command or print as another one: ' as ’, ~ as ˜.
+// The name in roff of a character that it would read as a command or print as another one: ' as ’,
+// ~ as ˜.
 std::string_view NameInRoff(char c) {
   switch (c) {
     case '\\':

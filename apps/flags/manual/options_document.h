@@ -7,8 +7,8 @@
 
 namespace latte {
 
-// Markdown: a table of each group of EngineOptions and ServeOptions, of SamplingParams, StopConditions
-// and Request, and of the flags of other servers.
+// Markdown: a table of each group of EngineOptions and ServeOptions, of SamplingParams,
+// StopConditions and Request, and of the flags of other servers.
 std::string OptionsDocument();
 
 std::string ValuesText(const Field& field);  // "[0, 100]; at most 16": what a field accepts

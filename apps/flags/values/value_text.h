@@ -8,21 +8,25 @@
 
 namespace latte {
 
-// Each sets `value` to what `text` means; false if it means nothing. Whole numbers may be hexadecimal (0x10) or octal
-// (010), and those that are too large become the largest one. An empty text is 0.
+// Each sets `value` to what `text` means; false if it means nothing. Whole numbers may be
+// hexadecimal (0x10) or octal (010), and those that are too large become the largest one. An empty
+// text is 0.
 bool ReadValue(const std::string& text, int& value);
 bool ReadValue(const std::string& text, int64_t& value);
 bool ReadValue(const std::string& text, uint64_t& value);
 bool ReadValue(const std::string& text, double& value);
 bool ReadValue(const std::string& text, std::string& value);
 
-// "1", "true", "on", "yes", … and "0", "false", "off", "no", …; an empty text is true, as a switch alone.
+// "1", "true", "on", "yes", … and "0", "false", "off", "no", …; an empty text is true, as a switch
+// alone.
 std::optional<bool> ReadSwitch(std::string text);
 
-// "512MiB", "1G" or "1g" as a plain number; all units are powers of 1024. None: no such text, or too large a number.
+// "512MiB", "1G" or "1g" as a plain number; all units are powers of 1024. None: no such text, or
+// too large a number.
 std::optional<std::string> PlainBytes(std::string text);
 
-// A flag's value from the texts that it was given: the last one, or all for a list. Requires: one or more texts.
+// A flag's value from the texts that it was given: the last one, or all for a list. Requires: one
+// or more texts.
 template <class T>
 bool ReadValues(const std::vector<std::string>& texts, T& value) {
   return ReadValue(texts.back(), value);

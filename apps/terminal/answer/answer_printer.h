@@ -10,7 +10,8 @@
 
 namespace latte {
 
-// In a terminal the text is shown as ScreenText shows it; anywhere else its bytes are written. Thread-compatible.
+// In a terminal the text is shown as ScreenText shows it; anywhere else its bytes are written.
+// Thread-compatible.
 class AnswerPrinter {
  public:
   // markdown: MarkdownInk shows it, where the terminal has colours.

@@ -1,5 +1,5 @@
-// Converts Markdown of answers to inks of a terminal: bold, italic, code, headings and list markers. All
-// other text is unchanged, including backslashes of formulas.
+// Converts Markdown of answers to inks of a terminal: bold, italic, code, headings and list
+// markers. All other text is unchanged, including backslashes of formulas.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct InkedChar {
 };
 
 // Takes the text character by character and holds back only marks whose meaning the next character
-// decides. Marks that have a meaning are left out; a mark of a list becomes "•". The caller keeps the
-// lines of blocks of code to itself; their fences pass as they are. Thread-compatible.
+// decides. Marks that have a meaning are left out; a mark of a list becomes "•". The caller keeps
+// the lines of blocks of code to itself; their fences pass as they are. Thread-compatible.
 class MarkdownInk {
  public:
   // Appends what is certain with `c`.

@@ -1,5 +1,5 @@
-// Converts text of a model for a terminal: it removes control sequences, breaks lines between words, and
-// marks reasoning.
+// Converts text of a model for a terminal: it removes control sequences, breaks lines between
+// words, and marks reasoning.
 #pragma once
 
 #include <string>
@@ -17,17 +17,18 @@ struct ScreenStyle {
   bool markdown = false;  // as MarkdownInk shows it; blocks of code have the ink of code
 };
 
-// Takes the text in pieces that may end anywhere. A control character becomes its picture (ESC: ␛), and bytes that
-// are not UTF-8, C1 controls and marks that change the direction of text become U+FFFD: nothing but newlines,
-// tabs and this class moves the cursor or changes colours. Blocks of code (```) are not wrapped.
-// UseUtf8 gives the widths of characters. Thread-compatible.
+// Takes the text in pieces that may end anywhere. A control character becomes its picture (ESC: ␛),
+// and bytes that are not UTF-8, C1 controls and marks that change the direction of text become
+// U+FFFD: nothing but newlines, tabs and this class moves the cursor or changes colours. Blocks of
+// code (```) are not wrapped. UseUtf8 gives the widths of characters. Thread-compatible.
 class ScreenText {
  public:
   explicit ScreenText(ScreenStyle style) : style_(style) {}
 
   void Resize(int columns) { style_.columns = columns; }
 
-  // What to print now. The word that is not complete is held back. Reasoning is shown with its marks.
+  // What to print now. The word that is not complete is held back. Reasoning is shown with its
+  // marks.
   std::string Add(const AnswerPiece& piece);
   // The same for a text without reasoning.
   std::string Add(std::string_view text);

@@ -88,7 +88,8 @@ ApiPiece ApiAnswer::Split(const TokenEvent& event, ApiChoice* choice) {
 }
 
 // Sorts content and calls. Without parallel calls, only the first of an answer counts. A
-// model may give two calls the same id; results could not be told apart, so the second gets another.
+// model may give two calls the same id; results could not be told apart, so the second gets
+// another.
 void ApiAnswer::ReadEvents(std::vector<ToolEvent> events, ApiChoice* choice, ApiPiece* out) const {
   for (ToolEvent& event : events) {
     if (event.kind == ToolEvent::Kind::kContent) {

@@ -1,5 +1,5 @@
-// Collects the events of a request into an answer. answer_writer.h writes the answer in the format of
-// an API.
+// Collects the events of a request into an answer. answer_writer.h writes the answer in the format
+// of an API.
 #pragma once
 
 #include <cstdint>

@@ -37,8 +37,8 @@ class AnswerWriter {
   virtual void Finish(const ApiAnswer& answer, std::string* sse) = 0;
   // Ends a stream with an error. Called at any time before Finish, even before the first Add.
   virtual void Fail(const Error& error, const ApiAnswer& answer, std::string* sse) = 0;
-  // A stream that waits says that it lives: appends what a client reads as nothing. Any number of times before, between and
-  // after Add, but not after the end.
+  // A stream that waits says that it lives: appends what a client reads as nothing. Any number of
+  // times before, between and after Add, but not after the end.
   virtual void KeepAlive(std::string* sse);
 
   // The whole answer. Requires: answer.done(), no error.

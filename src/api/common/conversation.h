@@ -1,5 +1,5 @@
-// The part that all APIs for chats share: a conversation with its settings, and its prompt. Each API
-// reads its own fields into this form.
+// The part that all APIs for chats share: a conversation with its settings, and its prompt. Each
+// API reads its own fields into this form.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,9 @@ Request DefaultSettings(const ApiModel& model);
 
 // Adds the conversation's prompt to out->requests and sets what the reply must know of it: calls,
 // functions, parallel_calls, prompts, in_thought; appends notes.
-// Errors: of CheckTextFits for a text longer than rules.max_model_len tokens; of ReasoningOptions, CheckTools, SetGrammar and ChatPromptBuilder::Build, which name a place where
-// there is one; of model.chat.
+// Errors: of CheckTextFits for a text longer than rules.max_model_len tokens; of ReasoningOptions,
+// CheckTools, SetGrammar and ChatPromptBuilder::Build, which name a place where there is one; of
+// model.chat.
 [[nodiscard]] Status AddConversation(const Conversation& conversation, const ApiModel& model,
                                      const ApiRules& rules, ApiRequest* out);
 

@@ -223,7 +223,8 @@ bool Absent(ApiEndpoint endpoint, std::string_view name) {
   return endpoint == ApiEndpoint::kChat && name == "echo";
 }
 
-// The names of the fields that have an effect, for suggestions. `messages` and `prompt` are read elsewhere.
+// The names of the fields that have an effect, for suggestions. `messages` and `prompt` are read
+// elsewhere.
 std::vector<std::string> FieldNames() {
   std::vector<std::string> names = {"messages", "prompt"};
   for (const ChatField& field : kChatFields) names.emplace_back(field.name);

@@ -5,8 +5,9 @@
 //   thinking: {"type": "enabled"}                   DeepSeek's, GLM's and Anthropic's API
 //   reasoning_effort: "high"                                             OpenAI's API
 //
-// Switches must agree. An effort is a hint: if the request has no switch and the model has the choice,
-// "none" turns reasoning off and any other effort turns it on. Templates get it as reasoning_effort.
+// Switches must agree. An effort is a hint: if the request has no switch and the model has the
+// choice, "none" turns reasoning off and any other effort turns it on. Templates get it as
+// reasoning_effort.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// The parts of a request that all APIs share: the model, the limits of a server, the resulting requests of
-// the engine, and the form of the answer.
+// The parts of a request that all APIs share: the model, the limits of a server, the resulting
+// requests of the engine, and the form of the answer.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ struct ApiModel {
   // Errors: of LoadGenerationDefaults and ReadFile.
   [[nodiscard]] static Result<ApiModel> Create(const std::string& name, const ModelFiles& files);
 
-  // For requests that come over HTTP: without generation_config.json, they are sampled at the API's temperature.
+  // For requests that come over HTTP: without generation_config.json, they are sampled at the API's
+  // temperature.
   void UseApiDefaults();
 
   // Replaces the chat template of the checkpoint. Errors: of ChatPromptBuilder::Create.

@@ -64,8 +64,8 @@ void CompletionWriter::AppendPromptLogprobs(const TokenEvent& event, std::string
   *out += ',';
 }
 
-// One entry per call: some clients do not join the entries of a chunk. The first entry of a call has
-// its id and name.
+// One entry per call: some clients do not join the entries of a chunk. The first entry of a call
+// has its id and name.
 void CompletionWriter::AppendCalls(size_t index, const std::vector<ToolEvent>& events,
                                    std::string* out) const {
   *out += R"("tool_calls":[)";

@@ -1,5 +1,5 @@
-// Ids of calls in Anthropic's API consist of letters, digits, _ and -. Models use other characters, as in
-// Kimi's functions.NAME:0, and must see their own ids again.
+// Ids of calls in Anthropic's API consist of letters, digits, _ and -. Models use other characters,
+// as in Kimi's functions.NAME:0, and must see their own ids again.
 #pragma once
 
 #include <string>

@@ -92,8 +92,8 @@ constexpr auto kMessagesFields = std::to_array<MessagesField>({
     {"tool_choice", [](const Json& v, AnthropicFields& f) { return ReadToolChoice(v, &f.tools); }},
 });
 
-// Fields that change no answer of Latte, or only with values that are refused. Clients cannot always
-// be told to leave them out.
+// Fields that change no answer of Latte, or only with values that are refused. Clients cannot
+// always be told to leave them out.
 struct Ignored {
   std::string_view name;
   bool (*changes_nothing)(const Json& value);

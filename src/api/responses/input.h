@@ -1,5 +1,5 @@
-// Reads the input of a /v1/responses request: a text, or the items of a conversation. The items of one
-// answer (reasoning, message, calls) become one message of the assistant.
+// Reads the input of a /v1/responses request: a text, or the items of a conversation. The items of
+// one answer (reasoning, message, calls) become one message of the assistant.
 #pragma once
 
 #include <string>

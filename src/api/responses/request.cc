@@ -30,7 +30,8 @@ struct ResponsesFields {
   ResponsesReply reply;
 };
 
-// ResponsesFields that chats have under the same name: of the API, and the extensions of other servers.
+// ResponsesFields that chats have under the same name: of the API, and the extensions of other
+// servers.
 constexpr auto kShared = std::to_array<std::string_view>({"model",
                                                           "stream",
                                                           "stream_options",

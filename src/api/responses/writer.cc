@@ -35,8 +35,8 @@ JsonOut ReasoningPart(std::string_view text) {
   return {{"type", "reasoning_text"}, {"text", text}};
 }
 
-// The text that a model put into the one parameter of a custom tool; all that it wrote if it did not
-// keep to that.
+// The text that a model put into the one parameter of a custom tool; all that it wrote if it did
+// not keep to that.
 std::string CustomInput(const std::string& arguments) {
   const Result<JsonOut> parsed = ParseToEdit(arguments, "arguments");
   if (!parsed || !parsed->is_object()) return arguments;

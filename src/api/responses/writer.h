@@ -24,7 +24,8 @@ class ResponsesWriter final : public AnswerWriter {
   void Finish(const ApiAnswer& answer, std::string* sse) override;
   // response.failed.
   void Fail(const Error& error, const ApiAnswer& answer, std::string* sse) override;
-  // response.in_progress again: Codex ends a stream that has no event for long, and a comment is none.
+  // response.in_progress again: Codex ends a stream that has no event for long, and a comment is
+  // none.
   void KeepAlive(std::string* sse) override;
   std::string Body(const ApiAnswer& answer) const override;
 

@@ -33,7 +33,8 @@ std::vector<int> ColumnsOf(std::span<const BarPart> parts, double whole, int col
     const int rounded = static_cast<int>(std::lround(part.amount / whole * columns));
     out.push_back(part.amount > 0 ? std::max(1, rounded) : 0);
   }
-  // What rounding has added or left out falls on the largest part, where it changes the picture least.
+  // What rounding has added or left out falls on the largest part, where it changes the picture
+  // least.
   for (int rest = columns - std::accumulate(out.begin(), out.end(), 0); rest != 0;) {
     const auto largest = std::max_element(out.begin(), out.end());
     if (rest < 0 && *largest <= 1) break;  // more parts than columns

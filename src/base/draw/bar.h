@@ -20,8 +20,8 @@ struct BarPart {
   BarFill fill = BarFill::kFull;
 };
 
-// The parts one after the other in exactly `columns` columns, all of them together. Each part above 0
-// has at least one column, as long as there are enough. Blanks if all parts are 0.
+// The parts one after the other in exactly `columns` columns, all of them together. Each part above
+// 0 has at least one column, as long as there are enough. Blanks if all parts are 0.
 std::string StackedBar(std::span<const BarPart> parts, int columns);
 
 // `text` with its runs of filled columns in colours, for a terminal: each fill has one.

@@ -22,8 +22,8 @@ std::string EffectiveUserName() {
   return found == nullptr || found->pw_name == nullptr ? "" : found->pw_name;
 }
 
-// The name of a group, and whether it has no member but the process's user: that of root, and the one that carries
-// the user's name.
+// The name of a group, and whether it has no member but the process's user: that of root, and the
+// one that carries the user's name.
 struct OwnerGroup {
   std::string name;
   bool own = false;

@@ -24,8 +24,9 @@ std::vector<int> ParseProcessorList(std::string_view text);
 // ones. `system` is /sys/devices/system or a copy of it.
 std::vector<Processor> PlacingOrder(const std::vector<int>& ids, const std::string& system);
 
-// Part `index` of `count` of processors that several processes divide: whole cores, and as few memory
-// nodes as possible, so a node each where there are as many. Empty if there are fewer cores than parts.
+// Part `index` of `count` of processors that several processes divide: whole cores, and as few
+// memory nodes as possible, so a node each where there are as many. Empty if there are fewer cores
+// than parts.
 std::vector<int> PartOfProcessors(std::vector<Processor> processors, int index, int count);
 
 // The calling thread's processors in placement order; never empty.

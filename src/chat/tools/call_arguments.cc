@@ -46,8 +46,8 @@ std::string ObjectOf(std::string_view text) {
   return "{" + Quoted(kInvalidJson) + ": " + Quoted(text) + "}";
 }
 
-// Whether `text`, which begins with no white space, can be the beginning of a number, of a word that JSON
-// has, or of a quoted text.
+// Whether `text`, which begins with no white space, can be the beginning of a number, of a word
+// that JSON has, or of a quoted text.
 bool MayBeginScalar(std::string_view text) {
   constexpr auto kWords = std::to_array<std::string_view>(
       {"true", "false", "null", "True", "False", "None", "TRUE", "FALSE", "NULL"});
@@ -149,7 +149,8 @@ void ParameterValue::Cut(std::string* out) {
   *out += Trimmed(std::exchange(held_, {}));
 }
 
-// A JSON string where the schema allows none: what the string says counts if the schema allows that.
+// A JSON string where the schema allows none: what the string says counts if the schema allows
+// that.
 std::optional<std::string> ParameterValue::Unquoted(const Json& json) const {
   if (!json.is_string() || may_be_text()) return std::nullopt;
   const std::string text = *json.AsString();

@@ -1,5 +1,5 @@
-// The arguments of a call as a JSON object, while a model writes them: as one text of JSON, or value by
-// value. Whatever the model writes, arguments that have ended are JSON.
+// The arguments of a call as a JSON object, while a model writes them: as one text of JSON, or
+// value by value. Whatever the model writes, arguments that have ended are JSON.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace latte {
 
-// The one member of the arguments of a call whose text cannot be read as an object; its value is that
-// text.
+// The one member of the arguments of a call whose text cannot be read as an object; its value is
+// that text.
 inline constexpr std::string_view kInvalidJson = "INVALID_JSON";
 
 // Arguments that the model writes as JSON. Thread-compatible. Memory: of JsonMender; all of a text

@@ -15,8 +15,8 @@ bool IsName(std::string_view name) {
   });
 }
 
-// A client may have replaced the signs of earlier ids, and the model repeats them so: functions_NAME_0.
-// Empty: the text is no such id of a known function.
+// A client may have replaced the signs of earlier ids, and the model repeats them so:
+// functions_NAME_0. Empty: the text is no such id of a known function.
 std::string_view KnownNameIn(std::string_view id, const KnownFunctions& known) {
   constexpr std::string_view kPrefix = "functions";
   constexpr std::string_view kSigns = ".:_-";

@@ -15,8 +15,8 @@ struct CallName {
   std::string name;
 };
 
-// `text`: from the beginning of a call to the end of its name. `known`: the functions of the request, or
-// null. Whether there is a name does not depend on `known`.
+// `text`: from the beginning of a call to the end of its name. `known`: the functions of the
+// request, or null. Whether there is a name does not depend on `known`.
 std::optional<CallName> ReadCallName(ToolFormat format, std::string_view text,
                                      const KnownFunctions* known);
 

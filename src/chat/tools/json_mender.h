@@ -1,9 +1,9 @@
 // Repairs the JSON of a model while it is generated. Valid JSON passes byte for byte.
 //
-// It repairs NaN and infinities (null), True, False and None, words and names without quotes, texts in
-// single quotes, control characters and unknown escapes in texts, lone surrogates (U+FFFD), extra and
-// missing commas, unbalanced brackets, and text after the value. If an object has a name twice, the
-// first value counts, because a stream has already sent it.
+// It repairs NaN and infinities (null), True, False and None, words and names without quotes, texts
+// in single quotes, control characters and unknown escapes in texts, lone surrogates (U+FFFD),
+// extra and missing commas, unbalanced brackets, and text after the value. If an object has a name
+// twice, the first value counts, because a stream has already sent it.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ class JsonMender {
   // Appends what became certain. Where the text is cut does not matter.
   void Push(std::string_view text, std::string* out);
 
-  // The text ends, and with it the value: appends what it lacks. All output together is then one JSON
-  // value, or white space where there was nothing else. Requires: valid UTF-8.
+  // The text ends, and with it the value: appends what it lacks. All output together is then one
+  // JSON value, or white space where there was nothing else. Requires: valid UTF-8.
   void Finish(std::string* out);
 
   // The text is cut: appends what was held back. The output is no JSON unless whole().

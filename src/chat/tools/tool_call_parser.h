@@ -8,8 +8,8 @@
 // Text that is not a call stays content, byte for byte. A call is certain as soon as its name is
 // complete; its arguments then follow in pieces. The arguments of a complete call are a JSON object
 // without duplicate names (call_arguments.h). The arguments of an incomplete call are invalid JSON,
-// unless only the mark at the end is missing. White space between and after calls is not content, and
-// neither are marks without a call.
+// unless only the mark at the end is missing. White space between and after calls is not content,
+// and neither are marks without a call.
 #pragma once
 
 #include <cstddef>
@@ -42,8 +42,8 @@ struct ToolEvent {
   bool operator==(const ToolEvent&) const = default;
 };
 
-// Thread-compatible. Memory: some kilobytes; up to 64 KiB for a value whose end says what it is; all of
-// arguments that are no object.
+// Thread-compatible. Memory: some kilobytes; up to 64 KiB for a value whose end says what it is;
+// all of arguments that are no object.
 class ToolCallParser {
  public:
   // known: the functions of the request. Which text is content does not depend on them.

@@ -196,7 +196,8 @@ TEST_P(ToolGrammarTest, AStrictSchemaMustBeEnforceable) {
   }
 }
 
-// These formats write texts without quotes: constraints on them are refused if strict, else the text is free.
+// These formats write texts without quotes: constraints on them are refused if strict, else the
+// text is free.
 TEST_P(ToolGrammarTest, ConstraintsOnTextsWithoutQuotes) {
   constexpr const char* kRefused[] = {
       R"({"type": "object", "properties": {"a": {"type": "string", "pattern": "^[A-Z]{3}$"}}})",

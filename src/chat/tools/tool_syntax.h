@@ -39,8 +39,8 @@ struct ToolMark {
 // in a block, if the format has blocks. ARGUMENTS is JSON text or, if the format has parameters,
 // any number of
 //   parameter_begin KEY key_end VALUE value_end
-// Several marks for the same place: the one that begins first counts, then the longest. The first of a
-// list is the one that the format defines; models also write the others.
+// Several marks for the same place: the one that begins first counts, then the longest. The first
+// of a list is the one that the format defines; models also write the others.
 struct ToolSyntax {
   std::string_view name;
   std::span<const std::string_view> block_begins;

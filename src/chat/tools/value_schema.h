@@ -1,5 +1,5 @@
-// The types that a function's JSON schema allows for its parameters. They determine the meaning of a value
-// without quotes: 5 may be a number or a text.
+// The types that a function's JSON schema allows for its parameters. They determine the meaning of
+// a value without quotes: 5 may be a number or a text.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,9 @@ struct ValueSchema {
   bool allows(JsonType type) const { return (types & type) != 0; }
 };
 
-// The values that a schema allows by type, enum, const, nullable, anyOf, oneOf, allOf and by references to `root`;
-// without these, what its keywords speak of. Schemas that refer to themselves allow anything there.
+// The values that a schema allows by type, enum, const, nullable, anyOf, oneOf, allOf and by
+// references to `root`; without these, what its keywords speak of. Schemas that refer to themselves
+// allow anything there.
 ValueSchema ValuesOf(const Json& schema, const Json& root);
 
 struct FunctionParameters {

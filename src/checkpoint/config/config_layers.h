@@ -1,4 +1,5 @@
-// The keys of config.json that describe single layers, such as MoE layers and layers with an indexer.
+// The keys of config.json that describe single layers, such as MoE layers and layers with an
+// indexer.
 #pragma once
 
 #include <vector>

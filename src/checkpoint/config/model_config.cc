@@ -310,7 +310,8 @@ Status CheckTextParts(const Json& json) {
   return {};
 }
 
-// Parses the text part of a multi-part model. Token ids and quantisation may be in the outer config.
+// Parses the text part of a multi-part model. Token ids and quantisation may be in the outer
+// config.
 Result<ModelConfig> ParseWrapped(const Json& json) {
   for (const std::string_view key : kTextKeys) {
     const std::optional<Json> text = json.Find(key);

@@ -42,8 +42,8 @@ struct IndexerDims {
   int64_t heads = 0;
   int64_t width = 0;  // width of one head
   int64_t topk = 0;   // number of tokens that a query attends to
-  // Rotated pairs of its queries and keys, whatever the layout of the attention heads: (2j, 2j+1); false:
-  // (j, j+R/2).
+  // Rotated pairs of its queries and keys, whatever the layout of the attention heads: (2j, 2j+1);
+  // false: (j, j+R/2).
   bool interleaved = false;
 };
 

@@ -13,7 +13,8 @@ namespace latte {
 // rope_parameters {rope_theta, rope_type, …}, which takes precedence key by key. `r` is the width
 // of the rotated part of a head.
 //
-// Of the two lists of LongRoPE one holds at every position; docs/math/mla.md §6 says which, and why.
+// Of the two lists of LongRoPE one holds at every position; docs/math/mla.md §6 says which, and
+// why.
 //
 // Errors: kCorrupt naming the key; kUnsupported for a scaling that the family lacks.
 [[nodiscard]] Result<RopeConfig> ParseRope(const Json& config, const ClassDefaults& defaults,

@@ -1,4 +1,5 @@
-// The common interface of the containers of a checkpoint: named tensors, and the mapped files with them.
+// The common interface of the containers of a checkpoint: named tensors, and the mapped files with
+// them.
 #pragma once
 
 #include <cstdint>

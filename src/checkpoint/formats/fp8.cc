@@ -1,6 +1,6 @@
-// fp8 as DeepSeek-V3 stores it: E4M3 values and a scale for each block of 128×128, or of the config's
-// weight_block_size; or, as Mistral stores it, one scale for a whole matrix. Scales of activations, which
-// such files hold too, are not used: activations are not rounded to fp8 here.
+// fp8 as DeepSeek-V3 stores it: E4M3 values and a scale for each block of 128×128, or of the
+// config's weight_block_size; or, as Mistral stores it, one scale for a whole matrix. Scales of
+// activations, which such files hold too, are not used: activations are not rounded to fp8 here.
 #include <algorithm>
 #include <cmath>
 #include <optional>

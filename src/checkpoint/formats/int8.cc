@@ -1,5 +1,5 @@
-// compressed-tensors int-quantized: one int8 per value; a scale per row, per group of columns, or one
-// for the whole matrix.
+// compressed-tensors int-quantized: one int8 per value; a scale per row, per group of columns, or
+// one for the whole matrix.
 #include <cstdint>
 
 #include <fmt/format.h>

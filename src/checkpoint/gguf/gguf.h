@@ -4,12 +4,13 @@
 //   "GGUF" │ u32 version │ u64 tensors │ u64 entries │ entries │ tensors │ padding │ data
 //
 //   string  u64 length │ bytes
-//   entry   string key │ u32 type │ value; an array: u32 type of its elements │ u64 count │ elements
-//   tensor  string name │ u32 dimensions │ u64 each, innermost first │ u32 type │ u64 offset in the data
+//   entry   string key │ u32 type │ value; of an array: u32 type of elements │ u64 count │ elements
+//   tensor  string name │ u32 dimensions │ u64 each, innermost first │ u32 type │ u64 data offset
 //
-// Rules: version 2 or 3; keys and names are unique; arrays hold no arrays; general.alignment is a power of
-// two up to 2^20, by default 32, and the data and every tensor in it begin at a multiple; rows are whole
-// blocks of their type; tensors lie in the file and do not overlap. A file that breaks a rule is refused.
+// Rules: version 2 or 3; keys and names are unique; arrays hold no arrays; general.alignment is a
+// power of two up to 2^20, by default 32, and the data and every tensor in it begin at a multiple;
+// rows are whole blocks of their type; tensors lie in the file and do not overlap. A file that
+// breaks a rule is refused.
 //
 // Part i of n is NAME-0000i-of-0000n.gguf and has the entries split.no (i - 1), split.count and
 // split.tensors.count. The metadata of part 1 count; part 1 may have no tensors.
@@ -42,8 +43,8 @@ bool IsGgufPath(const std::string& path);
 class GgufFiles {
  public:
   // Opens the file `path`; if it is a part, all parts of its set.
-  // Errors: kNotFound listing missing parts; of ParseGgufHeader; kCorrupt for a file with another name
-  // or content than its place in the set demands.
+  // Errors: kNotFound listing missing parts; of ParseGgufHeader; kCorrupt for a file with another
+  // name or content than its place in the set demands.
   [[nodiscard]] static Result<GgufFiles> Open(const std::string& path);
 
   const GgufMetadata& metadata() const { return metadata_; }

@@ -1,5 +1,5 @@
-// Reads the numbers and strings of a GGUF file one after another, and never past the end of the bytes
-// that it is given.
+// Reads the numbers and strings of a GGUF file one after another, and never past the end of the
+// bytes that it is given.
 #pragma once
 
 #include <bit>

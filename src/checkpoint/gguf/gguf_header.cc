@@ -131,8 +131,8 @@ tl::unexpected<Error> BadPlace(const std::string& path, std::string_view name,
                              expected, found, advice));
 }
 
-// Makes the tensors' places count from the start of the file, and checks that they lie in it and do not
-// overlap. Tensors may come in any order, with holes between them.
+// Makes the tensors' places count from the start of the file, and checks that they lie in it and do
+// not overlap. Tensors may come in any order, with holes between them.
 Status PlaceTensors(int64_t data_start, int64_t file_bytes, const std::string& path,
                     GgufHeader& header) {
   using Place = std::pair<const std::string, StoredTensor>;

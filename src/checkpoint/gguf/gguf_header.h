@@ -1,5 +1,6 @@
 // Reads the header of a GGUF file and checks every rule of the format (gguf.h) before it uses any
-// number. Reads only the bytes that it is given, and allocates a small multiple of the header's size.
+// number. Reads only the bytes that it is given, and allocates a small multiple of the header's
+// size.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The metadata of a GGUF file: keys and typed values. Values stay in the mapped file; the index of the
-// keys takes a few times their size.
+// The metadata of a GGUF file: keys and typed values. Values stay in the mapped file; the index of
+// the keys takes a few times their size.
 #pragma once
 
 #include <cstddef>

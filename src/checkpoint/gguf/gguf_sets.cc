@@ -55,8 +55,8 @@ size_t WithMark(std::string_view text, size_t begin) {
   return begin;
 }
 
-// The place in `text`, in small letters, where its last word that names a type begins, with the mark
-// before it; nothing if there is none.
+// The place in `text`, in small letters, where its last word that names a type begins, with the
+// mark before it; nothing if there is none.
 std::optional<size_t> BeginOfQuant(std::string_view text) {
   for (size_t end = text.size();;) {
     const size_t before = text.substr(0, end).find_last_of("-.");

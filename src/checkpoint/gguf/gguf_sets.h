@@ -1,4 +1,5 @@
-// The GGUF models among the files of a repository or a folder, identified by the names of the files.
+// The GGUF models among the files of a repository or a folder, identified by the names of the
+// files.
 //
 //   X-Q4_K_M.gguf, X.Q4_K_M.gguf          one file, the word of its type at the end
 //   X-UD-Q4_K_XL-00001-of-00003.gguf      parts, often in a folder UD-Q4_K_XL or X-UD-Q4_K_XL
@@ -40,11 +41,11 @@ bool IsGgufCompanion(std::string_view file_name);
 // The models among `files`, smallest first. Other files are ignored.
 std::vector<GgufSet> GgufSetsOf(const std::vector<SizedFile>& files);
 
-// The model that `quant` names, whatever the case of its letters: the one of this quant or in a folder
-// of this name, or else the one whose stem ends with it as a whole word. "Q4_K_M" is no word of
-// UD-Q4_K_M. An empty `quant` means the only model. `repo` is for examples in messages.
-// Errors: kInvalidArgument if several are meant, and kNotFound if none is, listing all with their
-// bytes; kNotFound for a model without all parts; kUnsupported for one that was cut.
+// The model that `quant` names, whatever the case of its letters: the one of this quant or in a
+// folder of this name, or else the one whose stem ends with it as a whole word. "Q4_K_M" is no word
+// of UD-Q4_K_M. An empty `quant` means the only model. `repo` is for examples in messages. Errors:
+// kInvalidArgument if several are meant, and kNotFound if none is, listing all with their bytes;
+// kNotFound for a model without all parts; kUnsupported for one that was cut.
 [[nodiscard]] Result<GgufSet> ChooseGgufSet(const std::vector<GgufSet>& sets,
                                             std::string_view quant, const std::string& repo);
 

@@ -61,7 +61,8 @@ constexpr RefusedType kRefusedTypes[] = {
     {158, "IQ1_KT", kOfFork},
 };
 
-// Interleaved rows of ik_llama.cpp have the number of the type whose rows they interleave, plus 200.
+// Interleaved rows of ik_llama.cpp have the number of the type whose rows they interleave, plus
+// 200.
 constexpr uint32_t kInterleaved = 200;
 constexpr uint32_t kFirstOfFork = 97;
 constexpr uint32_t kLastOfFork = 399;

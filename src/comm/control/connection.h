@@ -1,5 +1,5 @@
-// One end of a control connection: received frames, frames to send, and the time of the last received
-// byte. It never blocks, so a peer that does not read stops nothing else.
+// One end of a control connection: received frames, frames to send, and the time of the last
+// received byte. It never blocks, so a peer that does not read stops nothing else.
 #pragma once
 
 #include <chrono>
@@ -52,8 +52,8 @@ class Connection {
 
   // Ends this side's stream; the peer reads its end after everything that was sent.
   void EndSending();
-  // Discards what arrives until the peer ends its stream too, or until `end`. A socket that closes before, with
-  // bytes of the peer unread, takes from the peer what it has not read yet.
+  // Discards what arrives until the peer ends its stream too, or until `end`. A socket that closes
+  // before, with bytes of the peer unread, takes from the peer what it has not read yet.
   void AwaitEnd(Clock::time_point end);
 
  private:

@@ -6,8 +6,8 @@
 //        8      4  length of the payload
 //       12      …  payload: the fields of handshake.h and messages.h
 //
-// All numbers are little-endian and unsigned. A reader knows the largest payload before it reads, so
-// a length never decides how much memory is used.
+// All numbers are little-endian and unsigned. A reader knows the largest payload before it reads,
+// so a length never decides how much memory is used.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
-// The front's end of the control connections. Ranks join, heartbeats go both ways, and the front names a
-// dead, stopped or disconnected rank to all others. The connections also carry bytes between the front
-// and the ranks.
+// The front's end of the control connections. Ranks join, heartbeats go both ways, and the front
+// names a dead, stopped or disconnected rank to all others. The connections also carry bytes
+// between the front and the ranks.
 //
-// The collectives of a step use other connections and have a separate, long deadline. Heartbeats show
-// that a process runs, so they find a lost rank sooner.
+// The collectives of a step use other connections and have a separate, long deadline. Heartbeats
+// show that a process runs, so they find a lost rank sooner.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,8 @@
 
 namespace latte {
 
-// Called by the thread of the front or of the rank, one at a time. They must not wait for that thread.
+// Called by the thread of the front or of the rank, one at a time. They must not wait for that
+// thread.
 struct ControlEvents {
   // The first loss; at most once, and not after the connection was left on purpose. A rank gives it
   // to Communicator::Abandon. RankLost::kUnknown at a rank: the front itself.
@@ -43,8 +44,8 @@ class ControlFront {
                                                       const std::string& secret,
                                                       const ControlOptions& options,
                                                       ControlEvents events);
-  // The same over one connection, which is one end of a socket pair: the member of a world of one has
-  // the other. It may join as late as options.handshake says.
+  // The same over one connection, which is one end of a socket pair: the member of a world of one
+  // has the other. It may join as late as options.handshake says.
   static Result<std::unique_ptr<ControlFront>> Over(Socket connection, const WorldIdentity& world,
                                                     const std::string& secret,
                                                     const ControlOptions& options,

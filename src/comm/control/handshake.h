@@ -3,7 +3,8 @@
 //
 //   front → rank  kHello    u32 version, 32 bytes nonce
 //   rank → front  kJoin     u32 version, u32 world size, u32 rank, u64 epoch, 32 bytes config hash,
-//                           32 bytes nonce, 32 bytes proof of "latte join" · hello · the fields before
+//                           32 bytes nonce, 32 bytes proof of "latte join" · hello · the fields
+//                           before
 //   front → rank  kWelcome  32 bytes proof of "latte welcome" · hello · join
 //              or kRefusal  text, at most 512 bytes
 //

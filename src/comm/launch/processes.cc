@@ -62,8 +62,8 @@ bool IsBelow(const std::map<pid_t, Process>& all, pid_t pid, pid_t ancestor) {
   return false;
 }
 
-// The processes below this one that run. Orphans that have ended are forgotten; how the launcher has ended
-// is still to be asked.
+// The processes below this one that run. Orphans that have ended are forgotten; how the launcher
+// has ended is still to be asked.
 std::vector<pid_t> Running(pid_t launcher) {
   std::vector<pid_t> out;
   const std::map<pid_t, Process> all = AllProcesses();

@@ -34,17 +34,17 @@ class ChildProcesses final : public RankProcesses {
  public:
   static constexpr int kInherited = 3;  // the first after standard error
 
-  // Runs the program words[0], which is looked for in PATH, in a process group of its own. `variables`
-  // ("NAME=value") are added to its environment. Its standard input is empty, and its standard output
-  // goes to standard error. A process below it whose parent ends becomes a child of this process, so
-  // that none is overlooked. inherited: a descriptor that the program gets as number kInherited; -1: none.
-  // Errors: kNotFound, no such program; kUnavailable.
+  // Runs the program words[0], which is looked for in PATH, in a process group of its own.
+  // `variables` ("NAME=value") are added to its environment. Its standard input is empty, and its
+  // standard output goes to standard error. A process below it whose parent ends becomes a child of
+  // this process, so that none is overlooked. inherited: a descriptor that the program gets as
+  // number kInherited; -1: none. Errors: kNotFound, no such program; kUnavailable.
   [[nodiscard]] static Result<std::unique_ptr<ChildProcesses>> Start(
       std::vector<std::string> words, const std::vector<std::string>& variables,
       int inherited = -1);
 
-  // Sends SIGTERM to the launcher, which has three seconds to end all, then SIGKILL to each process that is
-  // left.
+  // Sends SIGTERM to the launcher, which has three seconds to end all, then SIGKILL to each process
+  // that is left.
   ~ChildProcesses() override;
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;

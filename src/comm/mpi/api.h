@@ -1,4 +1,5 @@
-/* Calls of MPI that liblatte_mpi.so makes for Latte, in C: neither side sees the other's headers or C++ library.
+/* Calls of MPI that liblatte_mpi.so makes for Latte, in C: neither side sees the other's headers or
+ * C++ library.
  * The module is loaded at run time, so a program without MPI needs none of its libraries. */
 #ifndef LATTE_MPI_API_H
 #define LATTE_MPI_API_H
@@ -13,13 +14,13 @@ struct latte_mpi_request {
 
 /* Functions return 0 or an error code of MPI. They may be called by any thread, one at a time. */
 struct latte_mpi_api {
-  /* Starts MPI, once per process, on a communicator of our own. max_tag: the largest tag of a message. */
+  /* Starts MPI, once per process, on its own communicator. max_tag: the largest tag. */
   int (*start)(int* rank, int* size, int* max_tag);
   /* Neither waits. The memory is in use until `test` says that the request is done. */
   int (*send)(const void* data, int bytes, int to, int tag, struct latte_mpi_request* request);
   int (*receive)(void* data, int bytes, int from, int tag, struct latte_mpi_request* request);
-  /* Moves all messages on. done: 0 or 1, then the request is freed; bytes: length of what was received. A longer
-   * message than `receive` allows is an error. */
+  /* Moves all messages on. done: 0 or 1, then the request is freed; bytes: length of the received
+   * message. A longer message than `receive` allows is an error. */
   int (*test)(struct latte_mpi_request* request, int* done, int* bytes);
   /* Gives the request up; a message on its way may still use its memory. */
   void (*cancel)(struct latte_mpi_request* request);

@@ -1,4 +1,5 @@
-/* liblatte_mpi.so: the only file that includes mpi.h. It is built where the C headers of MPI are found. */
+/* liblatte_mpi.so: the only file that includes mpi.h. It is built where the C headers of MPI are
+ * found. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-// Ranks as processes of mpirun or srun, over MPI. Latte is not linked with MPI: the first call loads the
-// module liblatte_mpi.so. It is built if MPI's headers are installed, and is next to the program, next to
-// liblatte, or in the library folder of the same installation.
+// Ranks as processes of mpirun or srun, over MPI. Latte is not linked with MPI: the first call
+// loads the module liblatte_mpi.so. It is built if MPI's headers are installed, and is next to the
+// program, next to liblatte, or in the library folder of the same installation.
 //
-// Latte uses only messages of MPI, not its collectives (exchange.h). It does not rely on MPI to detect a
-// dead rank: it has its own deadline and Abandon.
+// Latte uses only messages of MPI, not its collectives (exchange.h). It does not rely on MPI to
+// detect a dead rank: it has its own deadline and Abandon.
 #pragma once
 
 #include <filesystem>

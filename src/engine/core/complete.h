@@ -20,13 +20,13 @@ struct Completion {
   double generate_seconds = 0;  // from the first token to the last
 };
 
-// Called after every step with each of its events; null for a step that only computed a chunk of the
-// prompt. False cancels the request. The last event comes even after that: it may hold the end of the
-// text.
+// Called after every step with each of its events; null for a step that only computed a chunk of
+// the prompt. False cancels the request. The last event comes even after that: it may hold the end
+// of the text.
 using StepSink = std::function<bool(const TokenEvent* event)>;
 
-// Requires: request.n is 1, and `engine` serves nothing else. Errors: of Engine::Submit and Step; the
-// request's own (TokenEvent::error).
+// Requires: request.n is 1, and `engine` serves nothing else. Errors: of Engine::Submit and Step;
+// the request's own (TokenEvent::error).
 [[nodiscard]] Result<Completion> Complete(Engine& engine, Request request,
                                           const StepSink& on_step = {});
 

@@ -31,8 +31,8 @@ class ComputeDevice {
   const Machine& machine() const { return machine_; }  // what computes the model
   const Device& device() const;                        // where weights and cache lie
   bool is_gpu() const { return gpu_ != nullptr; }
-  // The room for an engine where it computes, before its weights are loaded; `mapped`: the weights, or none.
-  // Throws DeviceError.
+  // The room for an engine where it computes, before its weights are loaded; `mapped`: the weights,
+  // or none. Throws DeviceError.
   MemoryRoom RoomFor(const ModelConfig& config, const Checkpoint* mapped,
                      const EngineOptions& options) const;
   // Bytes of a GPU's memory, for all programs. Require: is_gpu(). FreeGpuBytes throws DeviceError.
@@ -48,8 +48,8 @@ class ComputeDevice {
 // The kernels for GPUs in this build and the GPUs of this machine, on one line for users.
 std::string GpuSummary();
 
-// kExhausted if the weights are larger than the GPU's memory that is free; nothing for the host, where they are
-// then read from disk.
+// kExhausted if the weights are larger than the GPU's memory that is free; nothing for the host,
+// where they are then read from disk.
 [[nodiscard]] Status CheckWeightsFit(const ModelConfig& config, const MemoryRoom& room);
 
 // Whether a name of --device is that of a GPU.

@@ -28,8 +28,8 @@ struct LoadingHooks {
   BytesChecked checked;                                        // with EngineOptions::check_weights
 };
 
-// Loads the weights of `files.dir`. `ranks`: this process leads them, and all compute; it outlives the
-// engine. Errors: as Engine::Create; of RankWorld::Share and JoinEngines.
+// Loads the weights of `files.dir`. `ranks`: this process leads them, and all compute; it outlives
+// the engine. Errors: as Engine::Create; of RankWorld::Share and JoinEngines.
 [[nodiscard]] Result<CreatedEngine> CreateEngine(const EngineOptions& options, ModelFiles files,
                                                  RankWorld* ranks = nullptr,
                                                  const LoadingHooks& hooks = {});

@@ -270,8 +270,8 @@ void EngineCore::RunStep(StepPlan& plan) {
   mover_->AddPageOps(plan.ops, step_);
   for (const SequenceStep& step : plan.steps) step_.AddChunk(step.chunk, settings_.sparse_from);
   if (drafter_) drafter_->Keep(plan, step_);
-  // A drafter that writes cache rows runs steps of its own before anything is sampled: then the logits
-  // are a step after them.
+  // A drafter that writes cache rows runs steps of its own before anything is sampled: then the
+  // logits are a step after them.
   const bool logits_follow = drafter_ && drafter_->WritesAfter(plan);
   if (!logits_follow) PlanLogits(plan);
   mover_->StartLoads(plan.loads);
@@ -322,8 +322,8 @@ bool EngineCore::WaitForWork(std::chrono::steady_clock::time_point deadline) {
   return more_to_do_ || inbox_.Wait(deadline);
 }
 
-// Known prefixes reach the disk soon after they are computed, so that a process that is killed finds
-// them again. A few pages per step: each is copied on this thread.
+// Known prefixes reach the disk soon after they are computed, so that a process that is killed
+// finds them again. A few pages per step: each is copied on this thread.
 void EngineCore::SaveNewPages() {
   constexpr int kPagesPerStep = 2;
   for (const int32_t page : pages_.TakeNewPages()) unsaved_.push_back(page);

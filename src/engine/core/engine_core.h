@@ -1,5 +1,5 @@
-// The engine's loop over a model that the caller loaded. A step drains the inbox, drafts, plans, moves
-// pages, computes, samples and emits events, in that order.
+// The engine's loop over a model that the caller loaded. A step drains the inbox, drafts, plans,
+// moves pages, computes, samples and emits events, in that order.
 #pragma once
 
 #include <deque>
@@ -33,7 +33,8 @@ struct EngineParts {
   const Machine* host = nullptr;           // samples; null: `machine`
   DeviceStream stream = nullptr;           // of the model's device
   StepAnnouncer* followers = nullptr;      // of the leader of a group of ranks
-  // Of another engine over the model, whose steps never run at the same time; null: the engine has its own.
+  // Of another engine over the model, whose steps never run at the same time; null: the engine has
+  // its own.
   std::shared_ptr<RunnerMemory> memory = {};
   // Compiles grammars for the vocabulary; null: for that of the tokenizer.
   GrammarService::MakeCompiler grammar_compiler = {};
@@ -76,8 +77,8 @@ class EngineCore final : public Engine {
   const Scheduler& scheduler() const { return scheduler_; }
 
  private:
-  // A token to sample, and the row of the hidden states that its logits come from; its drafts have the
-  // rows after it.
+  // A token to sample, and the row of the hidden states that its logits come from; its drafts have
+  // the rows after it.
   struct Sampling {
     const SequenceStep* step = nullptr;
     Output* output = nullptr;

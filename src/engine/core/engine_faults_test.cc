@@ -195,7 +195,8 @@ INSTANTIATE_TEST_SUITE_P(
         Shape{.name = "logprobs and preempted", .pages = 15, .last = true, .prompt_logprobs = 1}),
     testing_support::ParameterName());
 
-// Where groups of ranks compute together, a step without tokens may still have to take part in others.
+// Where groups of ranks compute together, a step without tokens may still have to take part in
+// others.
 TEST_F(EngineFaultsTest, StepsWithoutTokensEndInAllGroups) {
   testing_support::NoFollowers followers;
   const auto run = Make(Options(), &followers);
@@ -243,8 +244,8 @@ TEST_F(EngineFaultsTest, PrefixesStayWithTheirSalt) {
   EXPECT_EQ(cached("", 80), 48);
 }
 
-// Below strict determinism, rows in the prefix cache may have been computed by another path than the
-// prompt's, such as rows of generated tokens: a preempted sequence finds the same rows again.
+// Below strict determinism, rows in the prefix cache may have been computed by another path than
+// the prompt's, such as rows of generated tokens: a preempted sequence finds the same rows again.
 TEST_F(EngineFaultsTest, PreemptedSequencesKeepWhatTheyFound) {
   const auto second_turn = [&](int64_t pages, bool first_turn, int64_t& preemptions) {
     EngineOptions options = Options(pages);

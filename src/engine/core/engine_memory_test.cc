@@ -1,5 +1,5 @@
-// When memory runs out, either a request ends and the engine continues, or the engine reports that it
-// cannot continue and is destroyed without a crash.
+// When memory runs out, either a request ends and the engine continues, or the engine reports that
+// it cannot continue and is destroyed without a crash.
 #include <gtest/gtest.h>
 
 #include "src/base/limits/out_of_memory.h"

@@ -15,7 +15,8 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-// The rows whose logits the step is to compute: known before it runs, so that all ranks learn of them at once.
+// The rows whose logits the step is to compute: known before it runs, so that all ranks learn of
+// them at once.
 void EngineCore::PlanLogits(const StepPlan& plan) {
   PlanPromptLogits(plan);
   PlanSampling(plan);

@@ -1,5 +1,5 @@
-// Which calls several threads may make while one thread steps, and which the sink may make; a thread
-// that waits for work sleeps.
+// Which calls several threads may make while one thread steps, and which the sink may make; a
+// thread that waits for work sleeps.
 #include <atomic>
 #include <ctime>
 #include <filesystem>
@@ -149,8 +149,8 @@ TEST(EngineThreadsTest, TextOfManyThreadsGetsTheSameAnswers) {
     }
 }
 
-// Events of a request may come before Submit has returned its id to the thread that submits it. With
-// user data that thread knows them nevertheless.
+// Events of a request may come before Submit has returned its id to the thread that submits it.
+// With user data that thread knows them nevertheless.
 TEST(EngineThreadsTest, EventsThatComeBeforeTheIdAreKnownByTheirUserData) {
   constexpr uint64_t kRequests = 200;
   const FakeModel model;

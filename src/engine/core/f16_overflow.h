@@ -1,5 +1,5 @@
-// Detects overflows of f16 arithmetic: an overflow becomes an infinity, which reaches the hidden states
-// as an infinity or as a NaN.
+// Detects overflows of f16 arithmetic: an overflow becomes an infinity, which reaches the hidden
+// states as an infinity or as a NaN.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Computes a given sequence in chunks, for its logits. `score` and the tests that compare logits run it
-// without an engine.
+// Computes a given sequence in chunks, for its logits. `score` and the tests that compare logits
+// run it without an engine.
 #pragma once
 
 #include <functional>
@@ -15,20 +15,22 @@ namespace latte {
 // Engine-thread only.
 class GivenSequence {
  public:
-  // `settings`: of ResolveOptionsForOne, for the longest sequence. A step computes max_batch_tokens tokens.
-  // Model and machine must outlive it. `followers`: of the leader of a group of ranks.
-  // Errors: kExhausted when the cache does not fit; kUnavailable for a lost rank, as in all functions.
+  // `settings`: of ResolveOptionsForOne, for the longest sequence. A step computes max_batch_tokens
+  // tokens. Model and machine must outlive it. `followers`: of the leader of a group of ranks.
+  // Errors: kExhausted when the cache does not fit; kUnavailable for a lost rank, as in all
+  // functions.
   [[nodiscard]] static Result<std::unique_ptr<GivenSequence>> Create(
       const Model& model, const Machine& machine, const Settings& settings,
       StepAnnouncer* followers = nullptr);
 
-  // Receives logits [M, vocab] of the tokens at [first, first + M) of the sequence, in order; its error
-  // ends the call.
+  // Receives logits [M, vocab] of the tokens at [first, first + M) of the sequence, in order; its
+  // error ends the call.
   using LogitsSink = std::function<Status(int64_t first, const TensorView& logits)>;
 
   // Appends `tokens` as a prompt, by the path that the settings choose for it.
   // Errors: kInvalidArgument for no tokens, a token outside the vocabulary, or more tokens than
-  // there is room for; kUnsupported when f16 arithmetic overflows, which makes the sequence useless.
+  // there is room for; kUnsupported when f16 arithmetic overflows, which makes the sequence
+  // useless.
   [[nodiscard]] Status AppendPrompt(std::span<const int32_t> tokens, const LogitsSink& sink);
 
   // Appends `token` by the path of generated tokens. Errors: as AppendPrompt.

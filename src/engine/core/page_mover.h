@@ -21,8 +21,8 @@ class PageMover {
   PageMover(Runner& runner, std::unique_ptr<PrefixStore> store)
       : runner_(runner), store_(std::move(store)), moves_(MovesCapacity(runner.capacity())) {}
 
-  // Adds the copies to `step`, which has no tokens yet; saves take a copy of the page now and continue
-  // during the step.
+  // Adds the copies to `step`, which has no tokens yet; saves take a copy of the page now and
+  // continue during the step.
   void AddPageOps(std::span<const PageOp> ops, Step& step);
 
   // Writes a page to disk during the steps to come, unless it is there. False: the store's queue is

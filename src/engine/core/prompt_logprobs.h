@@ -9,13 +9,15 @@
 
 namespace latte {
 
-// The tokens [begin, end) of a prompt whose logits are wanted: each gives the logprobs of the token after it.
+// The tokens [begin, end) of a prompt whose logits are wanted: each gives the logprobs of the token
+// after it.
 struct PromptRows {
   int64_t begin = 0;
   int64_t end = 0;
 };
 
-// The wanted tokens of `chunk`, which is to be computed. Empty for a request without prompt_logprobs.
+// The wanted tokens of `chunk`, which is to be computed. Empty for a request without
+// prompt_logprobs.
 PromptRows WantedPromptRows(const SequenceChunk& chunk, const Output& output);
 
 // Adds to output.prompt_logprobs what `logits` [M, vocab] of tokens from `first` on give.

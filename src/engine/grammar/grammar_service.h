@@ -1,5 +1,5 @@
-// Compiles the grammars of requests on separate threads: a large grammar takes seconds, and neither a
-// step nor another grammar waits for it.
+// Compiles the grammars of requests on separate threads: a large grammar takes seconds, and neither
+// a step nor another grammar waits for it.
 #pragma once
 
 #include <atomic>
@@ -47,8 +47,8 @@ class GrammarService {
   static constexpr size_t kThreads = 4;
   static constexpr size_t kMostWaiting = 64;
 
-  // make_compiler: called once, on one of the threads; null: every grammar is refused. on_done: called on a
-  // thread after each grammar.
+  // make_compiler: called once, on one of the threads; null: every grammar is refused. on_done:
+  // called on a thread after each grammar.
   GrammarService(MakeCompiler make_compiler, Now now, std::function<void()> on_done)
       : make_compiler_(std::move(make_compiler)),
         now_(std::move(now)),
@@ -58,8 +58,8 @@ class GrammarService {
   // many grammars wait.
   [[nodiscard]] Result<std::shared_ptr<GrammarJob>> Start(Grammar grammar);
 
-  // Whether the job may go on. Errors: kUnsupported for one that takes too long, kExhausted for one that
-  // has waited too long. Then it is dropped: if it has not begun, it never will.
+  // Whether the job may go on. Errors: kUnsupported for one that takes too long, kExhausted for one
+  // that has waited too long. Then it is dropped: if it has not begun, it never will.
   [[nodiscard]] Status CheckTime(GrammarJob& job) const;
 
  private:

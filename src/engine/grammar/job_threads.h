@@ -1,5 +1,5 @@
-// Threads for jobs that cannot be cancelled: a job that takes too long keeps its thread, and other jobs
-// take other threads. The number of threads is bounded.
+// Threads for jobs that cannot be cancelled: a job that takes too long keeps its thread, and other
+// jobs take other threads. The number of threads is bounded.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
-// Computes the masks of grammars while the model computes the logits. An answer with a late mask skips
-// steps until the mask is ready; other answers continue, and no answer changes.
+// Computes the masks of grammars while the model computes the logits. An answer with a late mask
+// skips steps until the mask is ready; other answers continue, and no answer changes.
 #pragma once
 
 #include <atomic>
@@ -43,8 +43,8 @@ struct AnswerGrammar {
   std::span<const uint32_t> Mask(int64_t row) const;
 };
 
-// Takes the accepted tokens, then fills masks and rows: of the next token, and of the tokens after drafts
-// as far as the grammar allows these. The matcher ends where the accepted tokens end.
+// Takes the accepted tokens, then fills masks and rows: of the next token, and of the tokens after
+// drafts as far as the grammar allows these. The matcher ends where the accepted tokens end.
 void ComputeMasks(AnswerGrammar& answer, int64_t vocab);
 
 // For one thread: its threads are its own.
@@ -62,7 +62,8 @@ class MaskWorker {
   // Requires: its state is kNone.
   void Start(std::shared_ptr<AnswerGrammar> answer);
   // Waits for answers of a step that has been computed, but not long for those that hold up others.
-  // others: of the step, without a grammar. At the end each is ready, or late: then it stays kUnderWay.
+  // others: of the step, without a grammar. At the end each is ready, or late: then it stays
+  // kUnderWay.
   void Wait(std::span<AnswerGrammar* const> answers, bool others);
   // Errors: kUnsupported for a mask that takes too long.
   [[nodiscard]] Status CheckTime(const AnswerGrammar& answer) const;

@@ -1,5 +1,5 @@
-// Grammars that take long, with an invented compiler: neither a step nor another grammar waits for them,
-// and their answers are the same.
+// Grammars that take long, with an invented compiler: neither a step nor another grammar waits for
+// them, and their answers are the same.
 #include <atomic>
 #include <condition_variable>
 #include <ctime>

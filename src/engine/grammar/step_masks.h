@@ -1,5 +1,5 @@
-// The masks of a step's tokens. An answer with a late mask skips steps while the others continue. When the
-// mask is ready, its last token is computed again, with the same logits.
+// The masks of a step's tokens. An answer with a late mask skips steps while the others continue.
+// When the mask is ready, its last token is computed again, with the same logits.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ class StepMasks {
   StepMasks(int64_t vocab, MaskWorker::Now now, std::function<void()> on_late)
       : worker_(vocab, std::move(now), std::move(on_late)) {}
 
-  // Before a step is planned: answers whose masks are ready take part again, and masks of slow answers
-  // begin. Returns the outputs that have to end.
+  // Before a step is planned: answers whose masks are ready take part again, and masks of slow
+  // answers begin. Returns the outputs that have to end.
   std::vector<std::pair<Output*, Error>> Prepare(const Requests& requests);
   // The masks of what the plan samples begin.
   void Start(const StepPlan& plan);

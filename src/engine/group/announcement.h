@@ -1,4 +1,5 @@
-// The messages of a leader to the ranks that follow it (wire.h): a kind, then the contents of that kind.
+// The messages of a leader to the ranks that follow it (wire.h): a kind, then the contents of that
+// kind.
 #pragma once
 
 #include <cstddef>
@@ -36,9 +37,9 @@ std::vector<std::byte> WriteAnnouncement(const Step& step);
 // Errors: kCorrupt for another message than WriteAnnouncement writes.
 [[nodiscard]] Result<Announcement> ReadAnnouncement(std::span<const std::byte> message);
 
-// Reads the contents of a kStep. `step.page` is a view of them. Errors: kCorrupt for a step that the leader
-// does not write: another kind, lists beyond the step's capacity or of different lengths, chunks or blocks
-// beyond their lists.
+// Reads the contents of a kStep. `step.page` is a view of them. Errors: kCorrupt for a step that
+// the leader does not write: another kind, lists beyond the step's capacity or of different
+// lengths, chunks or blocks beyond their lists.
 [[nodiscard]] Status ReadStep(std::span<const std::byte> contents, Step& step);
 
 }  // namespace latte

@@ -16,28 +16,28 @@ struct FollowerParts {
   const Machine* machine = nullptr;  // runs the model
   RankComms comms;
   Followers::Of of = Followers::Of::kWorld;  // whose first rank leads this one
-  // Of the world: computes in its group, as leader or follower, until the engines of all groups end. Gets
-  // the contents of AnnouncementKind::kGroups. Errors end the world.
+  // Of the world: computes in its group, as leader or follower, until the engines of all groups
+  // end. Gets the contents of AnnouncementKind::kGroups. Errors end the world.
   std::function<Status(std::span<const std::byte>)> join_groups = {};
 };
 
-// The next announcement of rank 0 of `ranks`. `message`: its memory. Errors: of ReadAnnouncement. Throws
-// RankLost.
+// The next announcement of rank 0 of `ranks`. `message`: its memory. Errors: of ReadAnnouncement.
+// Throws RankLost.
 [[nodiscard]] Result<Announcement> NextAnnouncement(Communicator& ranks,
                                                     std::vector<std::byte>& message);
 
 class FollowingRunner;
 
-// A rank in the steps over sequences that are spread over groups. Rank 0 of the world leads all ranks, also the
-// leaders of groups, between the steps of the groups.
+// A rank in the steps over sequences that are spread over groups. Rank 0 of the world leads all
+// ranks, also the leaders of groups, between the steps of the groups.
 class SpreadFollower {
  public:
   // memory: of the runner of this rank's group. All must outlive it. Requires: comms.across.
   SpreadFollower(const FollowerParts& parts, RunnerMemory& memory);
   ~SpreadFollower();
 
-  // Computes until rank 0 announces kPause. Errors: kCorrupt for an announcement that does not belong here; of
-  // ReadSettings. Throws RankLost.
+  // Computes until rank 0 announces kPause. Errors: kCorrupt for an announcement that does not
+  // belong here; of ReadSettings. Throws RankLost.
   [[nodiscard]] Status Follow();
 
  private:
@@ -47,8 +47,9 @@ class SpreadFollower {
   std::vector<std::byte> message_;
 };
 
-// Computes until the leader stops the group; then returns without an error. Settings and the number of
-// pages are the leader's. Throws RankLost: also if this rank fails, so that the others learn of it.
+// Computes until the leader stops the group; then returns without an error. Settings and the number
+// of pages are the leader's. Throws RankLost: also if this rank fails, so that the others learn of
+// it.
 void Follow(const FollowerParts& parts);
 
 }  // namespace latte

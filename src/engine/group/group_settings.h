@@ -11,7 +11,8 @@ namespace latte {
 
 std::vector<std::byte> WriteSettings(const Settings& settings);
 
-// The settings of the rank that holds `share`: the leader's options and number of pages. Errors: kCorrupt for a message of another build; of ResolveOptionsForOne.
+// The settings of the rank that holds `share`: the leader's options and number of pages. Errors:
+// kCorrupt for a message of another build; of ResolveOptionsForOne.
 [[nodiscard]] Result<Settings> ReadSettings(std::span<const std::byte> message,
                                             const ModelConfig& config, const Machine& machine,
                                             const RankShare& share);

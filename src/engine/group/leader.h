@@ -1,9 +1,10 @@
-// The leader of a group of ranks. It schedules, samples and answers; the others compute the steps that it
-// announces (follower.h). So they need neither requests nor a scheduler, and no decision can differ.
+// The leader of a group of ranks. It schedules, samples and answers; the others compute the steps
+// that it announces (follower.h). So they need neither requests nor a scheduler, and no decision
+// can differ.
 //
-// The ranks of the world are divided into groups of neighbours; without data parallelism there is one
-// group. The ranks of a group share heads, dense MLPs and vocabulary. Routed experts belong to the world.
-// A rank leads
+// The ranks of the world are divided into groups of neighbours; without data parallelism there is
+// one group. The ranks of a group share heads, dense MLPs and vocabulary. Routed experts belong to
+// the world. A rank leads
 //   the world   one engine; ranks of other groups take part without tokens, or
 //   its group   one engine per group; their leaders meet before steps with experts (meeting.h)
 #pragma once

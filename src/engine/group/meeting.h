@@ -1,11 +1,11 @@
-// Groups of ranks with requests of their own, which compute calls of the model together: routed experts
-// belong to all ranks, so every rank takes part in every layer that has them.
+// Groups of ranks with requests of their own, which compute calls of the model together: routed
+// experts belong to all ranks, so every rank takes part in every layer that has them.
 //
-// Groups have different work: one drafts, another prefills, a third has no request. So the leaders of all
-// groups meet before each call, and each announces the call that it wants. Calls have an order: drafts by
-// layer, Forward, the end of the step. All groups make the first wanted call, and those that did not want
-// it take part without tokens. Then the leaders meet again, so a step ends in all groups at once. The
-// agreed call depends only on the exchanged announcements.
+// Groups have different work: one drafts, another prefills, a third has no request. So the leaders
+// of all groups meet before each call, and each announces the call that it wants. Calls have an
+// order: drafts by layer, Forward, the end of the step. All groups make the first wanted call, and
+// those that did not want it take part without tokens. Then the leaders meet again, so a step ends
+// in all groups at once. The agreed call depends only on the exchanged announcements.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// Ranks that divide the latent cache. Merged split by split, they give the bytes of one rank, whatever the
-// format of the cache, drafts, prefixes and preemption; merged in parallel, nearly the same logits. Every
-// prompt of more than a split lies on several ranks, shorter ones leave ranks without keys.
+// Ranks that divide the latent cache. Merged split by split, they give the bytes of one rank,
+// whatever the format of the cache, drafts, prefixes and preemption; merged in parallel, nearly the
+// same logits. Every prompt of more than a split lies on several ranks, shorter ones leave ranks
+// without keys.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -144,7 +145,8 @@ class SharedCacheTest : public testing::TestWithParam<Case> {
     return out;
   }
 
-  // Calls f(model, followers) on the leader of all ranks. alike: the first ranks, which make the same calls.
+  // Calls f(model, followers) on the leader of all ranks. alike: the first ranks, which make the
+  // same calls.
   void Lead(int alike, const auto& f) const {
     const int ranks = GetParam().ranks;
     traces_.assign(static_cast<size_t>(ranks), {});
@@ -247,7 +249,8 @@ class SharedCacheLogitsTest : public SharedCacheTest {
  protected:
   Settings SettingsOfOne(const Model& model, bool divided, const char* deterministic) const {
     EngineOptions o = Options(divided, deterministic);
-    // Where activations are rounded to bf16, partial outputs are rounded too, and the noise hides errors.
+    // Where activations are rounded to bf16, partial outputs are rounded too, and the noise hides
+    // errors.
     if (o.deterministic == "on") o.dtype = "f32";
     auto settings = ResolveOptionsForOne(o, model.config(), machine_, 3200);
     EXPECT_TRUE(settings) << ToString(settings.error());

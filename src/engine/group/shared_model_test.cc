@@ -1,5 +1,5 @@
-// Ranks that share the weights give the bytes of one rank: text, logprobs, drafts and choices of keys,
-// whatever the attention path, the cache and the format of weights.
+// Ranks that share the weights give the bytes of one rank: text, logprobs, drafts and choices of
+// keys, whatever the attention path, the cache and the format of weights.
 #include <algorithm>
 #include <iterator>
 

@@ -1,5 +1,5 @@
-// The encoding of messages between the ranks of a group: little-endian int64, and lists of numbers after
-// their length, padded to eight bytes. All ranks run one build on machines of one byte order.
+// The encoding of messages between the ranks of a group: little-endian int64, and lists of numbers
+// after their length, padded to eight bytes. All ranks run one build on machines of one byte order.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Structs with a VisitFields (latte/fields.h) as messages (wire.h): one value per field, in the order of the
-// list.
+// Structs with a VisitFields (latte/fields.h) as messages (wire.h): one value per field, in the
+// order of the list.
 #pragma once
 
 #include <bit>
@@ -49,7 +49,8 @@ void WriteValue(const std::vector<T>& values, WireWriter& to) {
   to.Int(std::ssize(values));
   for (const T& value : values) WriteValue(value, to);
 }
-// A count beyond the end of the message ends the loop: nothing is kept of an entry that is not there.
+// A count beyond the end of the message ends the loop: nothing is kept of an entry that is not
+// there.
 template <class T>
 void ReadValue(std::vector<T>& values, WireReader& from) {
   values.clear();

@@ -153,7 +153,8 @@ bool DpEngine::WaitForWork(Clock::time_point deadline) {
   return has_news || (may_have_work && until < deadline);
 }
 
-// The reports of all groups on these orders. Without memory for them, the groups are at different calls.
+// The reports of all groups on these orders. Without memory for them, the groups are at different
+// calls.
 std::vector<GroupReport> DpEngine::Tell(const GroupOrders& orders) {
   try {
     SendToAll(*parts_.leaders, WriteOrders(orders));

@@ -1,6 +1,7 @@
-// Several engines as one: rank 0's side of data parallelism. It assigns each request to the engine of a
-// group of ranks, or to the engine of spread requests, which all ranks compute, and collects the events of
-// all engines. Its step is a step of all groups, then a step of the spread requests, if there are any.
+// Several engines as one: rank 0's side of data parallelism. It assigns each request to the engine
+// of a group of ranks, or to the engine of spread requests, which all ranks compute, and collects
+// the events of all engines. Its step is a step of all groups, then a step of the spread requests,
+// if there are any.
 #pragma once
 
 #include <condition_variable>

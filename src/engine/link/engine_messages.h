@@ -1,4 +1,5 @@
-// The inputs and outputs of an engine as messages between processes (wire.h): requests, events, counters.
+// The inputs and outputs of an engine as messages between processes (wire.h): requests, events,
+// counters.
 #pragma once
 
 #include <span>
@@ -16,8 +17,8 @@ void Write(const TokenEvent& event, WireWriter& to);
 void Write(const EngineStats& stats, WireWriter& to);
 void Write(const Error& error, WireWriter& to);
 
-// The reader fails at what Write does not write. Values come from another process: a request is still to
-// be validated.
+// The reader fails at what Write does not write. Values come from another process: a request is
+// still to be validated.
 Request ReadRequest(WireReader& from);
 TokenEvent ReadEvent(WireReader& from);
 EngineStats ReadStats(WireReader& from);

@@ -124,7 +124,8 @@ TEST(EngineMessages, CountersAreReadAsTheyWereWritten) {
   EXPECT_EQ(Written(stats).size(), sizeof(stats)) << "a counter is missing";
 }
 
-// No count or length of a broken message makes the reader crash, or take memory for more than the message.
+// No count or length of a broken message makes the reader crash, or take memory for more than the
+// message.
 TEST(EngineMessages, ABrokenMessageFails) {
   const TokenEvent one = FullEvent();
   WireWriter out;

@@ -1,5 +1,5 @@
-// A rank's end of the link to its front (remote_engine.h). Every rank sends heartbeats over it, and rank 0
-// drives the engine for the front.
+// A rank's end of the link to its front (remote_engine.h). Every rank sends heartbeats over it, and
+// rank 0 drives the engine for the front.
 #pragma once
 
 #include <condition_variable>
@@ -31,8 +31,8 @@ struct FrontAddress {
 
 class FrontLink {
  public:
-  // Joins. `lost`: the front or another rank is lost, and this process has to end; called by a thread of
-  // the link. Errors: as ControlRank::Join.
+  // Joins. `lost`: the front or another rank is lost, and this process has to end; called by a
+  // thread of the link. Errors: as ControlRank::Join.
   [[nodiscard]] static Result<std::unique_ptr<FrontLink>> Join(
       const FrontAddress& front, int rank, int ranks, std::function<void(const RankLost&)> lost,
       const ControlOptions& options = {});

@@ -1,5 +1,5 @@
-// The engine of one group of ranks; each group has one. Rank 0 of the world assigns requests to the groups
-// and collects their events (dp_engine.h). All groups step together.
+// The engine of one group of ranks; each group has one. Rank 0 of the world assigns requests to the
+// groups and collects their events (dp_engine.h). All groups step together.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,8 @@ struct GroupOrders {
     std::vector<int32_t> returned;  // that the group has lent
   };
   Kind kind = Kind::kStep;
-  // After the report all ranks follow rank 0 in a step over spread requests; for kSpread without a report.
+  // After the report all ranks follow rank 0 in a step over spread requests; for kSpread without a
+  // report.
   bool spread = false;
   std::vector<Order> orders;
   std::vector<Pages> pages;  // by group; empty: nothing is spread
@@ -64,8 +65,8 @@ class GroupEngine {
   EngineCore& core() { return *core_; }
   const EngineCore& core() const { return *core_; }
 
-  // Carries out the orders for this group and, for kStep, a step together with all groups. Throws RankLost,
-  // also if the engine fails: it cannot go on, so no group can.
+  // Carries out the orders for this group and, for kStep, a step together with all groups. Throws
+  // RankLost, also if the engine fails: it cannot go on, so no group can.
   GroupReport Do(const GroupOrders& orders);
 
  private:
@@ -80,8 +81,8 @@ class GroupEngine {
   std::vector<TokenEvent> events_;  // of the step
 };
 
-// Leaders but rank 0: does what rank 0 says until it says kStop. follow_spread(): the part of this leader's
-// group in a step over spread requests. Throws RankLost.
+// Leaders but rank 0: does what rank 0 says until it says kStop. follow_spread(): the part of this
+// leader's group in a step over spread requests. Throws RankLost.
 void FollowOrders(GroupEngine& engine, Communicator& leaders,
                   const std::function<void()>& follow_spread);
 

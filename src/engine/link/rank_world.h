@@ -1,7 +1,8 @@
-// One process of a world of ranks that share the weights of a model: rank 0 leads, the others follow.
+// One process of a world of ranks that share the weights of a model: rank 0 leads, the others
+// follow.
 //
-//   rank 0   AnnounceModel, load its share, then Share or ShareInGroups, and engines over the model; its end
-//            stops the others
+//   rank 0   AnnounceModel, load its share, then Share or ShareInGroups, and engines over the
+//            model; its end stops the others
 //   others   Follow: load the shares of the models that rank 0 announces, and compute
 #pragma once
 
@@ -31,8 +32,8 @@ struct RankLayout {
 
 class RankWorld {
  public:
-  // Every rank makes one. Errors: kInvalidArgument if ranks divide the model otherwise; kUnavailable for a
-  // lost rank.
+  // Every rank makes one. Errors: kInvalidArgument if ranks divide the model otherwise;
+  // kUnavailable for a lost rank.
   [[nodiscard]] static Result<std::unique_ptr<RankWorld>> Create(
       std::unique_ptr<Communicator> world, const RankLayout& layout);
   // Rank 0 stops the others, if none is lost.
@@ -48,13 +49,13 @@ class RankWorld {
   // Called when this rank could not load its share, before it waits for the others to say the same.
   void OnLoadError(std::function<void(const Error&)> tell) { tell_load_error_ = std::move(tell); }
 
-  // Rank 0: the others begin to load their shares of a model. `name` as ResolveModelPath of every rank
-  // understands it. Sets the shares of `options` for rank 0.
+  // Rank 0: the others begin to load their shares of a model. `name` as ResolveModelPath of every
+  // rank understands it. Sets the shares of `options` for rank 0.
   [[nodiscard]] Status AnnounceModel(const std::string& name, ModelOptions& options);
 
-  // Rank 0: its share of a model that all ranks compute for one engine, which steps with followers().
-  // Waits until all have loaded. Errors: of `share`; kUnavailable if another rank could not load, or is
-  // lost; kInvalidArgument if ranks found different models.
+  // Rank 0: its share of a model that all ranks compute for one engine, which steps with
+  // followers(). Waits until all have loaded. Errors: of `share`; kUnavailable if another rank
+  // could not load, or is lost; kInvalidArgument if ranks found different models.
   [[nodiscard]] Result<std::unique_ptr<Model>> Share(Result<std::unique_ptr<Model>> share);
   // The same for one engine per group.
   [[nodiscard]] Result<std::unique_ptr<Model>> ShareInGroups(Result<std::unique_ptr<Model>> share);
@@ -64,9 +65,10 @@ class RankWorld {
   // Bytes of the weights that each rank of the world has loaded; empty before.
   const std::vector<int64_t>& weight_bytes() const { return weight_bytes_; }
 
-  // Rank 0, after ShareInGroups: one engine, over engines of the same settings in all groups, and one of
-  // requests that are spread over groups. make: an engine of this rank, with `followers` and `memory` among its
-  // parts. key: as EngineCore::Create. Errors: of `make`, kUnavailable for a lost rank.
+  // Rank 0, after ShareInGroups: one engine, over engines of the same settings in all groups, and
+  // one of requests that are spread over groups. make: an engine of this rank, with `followers` and
+  // `memory` among its parts. key: as EngineCore::Create. Errors: of `make`, kUnavailable for a
+  // lost rank.
   using MakeEngine = std::function<Result<std::unique_ptr<EngineCore>>(
       const Settings& settings, StepAnnouncer* followers, std::shared_ptr<RunnerMemory> memory)>;
   [[nodiscard]] Result<std::unique_ptr<Engine>> JoinEngines(const Settings& settings,

@@ -28,7 +28,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPoll(100);
 // When a rank is lost because its launcher was killed, both are known after this time.
 constexpr milliseconds kSettling(300);
-// Ranks end by themselves when one is lost, and their launcher does; a signal meanwhile would confuse it.
+// Ranks end by themselves when one is lost, and their launcher does; a signal meanwhile would
+// confuse it.
 constexpr milliseconds kAborting(2000);
 constexpr size_t kSecretBytes = 32;
 constexpr std::string_view kOnlyRank = "rank 0";
@@ -253,8 +254,8 @@ Status RemoteEngine::CheckRanks() {
   return tl::unexpected(*failure_);
 }
 
-// A rank that is gone is not always the cause. If the launcher was killed, ranks end with it; and what a
-// rank says of its end may come after the end of another.
+// A rank that is gone is not always the cause. If the launcher was killed, ranks end with it; and
+// what a rank says of its end may come after the end of another.
 void RemoteEngine::FindCause() {
   const Clock::time_point end = Clock::now() + kSettling;
   std::unique_lock lock(mutex_);

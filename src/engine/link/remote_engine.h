@@ -1,6 +1,6 @@
-// An engine in other processes: the ranks of a world, or a single process. The front is not a rank: it
-// starts the ranks, checks requests, and receives events from rank 0 (front_link.h). When a rank is lost,
-// every call fails with an error that names it, and the front starts another world.
+// An engine in other processes: the ranks of a world, or a single process. The front is not a rank:
+// it starts the ranks, checks requests, and receives events from rank 0 (front_link.h). When a rank
+// is lost, every call fails with an error that names it, and the front starts another world.
 #pragma once
 
 #include <atomic>
@@ -42,12 +42,12 @@ struct RemoteOptions {
 
 class RemoteEngine final : public Engine {
  public:
-  // Starts the ranks and waits until they have loaded the model. They connect to a Unix socket in a folder
-  // that only this user may enter, and that is there only until all have joined. A rank that is alone
-  // inherits one end of a socket pair instead; errors call it "the engine's process".
-  // files: of the model, to check requests; they outlive the engine. stop: gives up.
-  // Errors: of start; of a rank that fails to load; kUnavailable: a rank is lost, or does not join;
-  // kCancelled after a stop.
+  // Starts the ranks and waits until they have loaded the model. They connect to a Unix socket in a
+  // folder that only this user may enter, and that is there only until all have joined. A rank that
+  // is alone inherits one end of a socket pair instead; errors call it "the engine's process".
+  // files: of the model, to check requests; they outlive the engine. stop: gives up. Errors: of
+  // start; of a rank that fails to load; kUnavailable: a rank is lost, or does not join; kCancelled
+  // after a stop.
   [[nodiscard]] static Result<std::unique_ptr<RemoteEngine>> Start(const RemoteOptions& options,
                                                                    const ModelFiles& files,
                                                                    const RankStarter& start,

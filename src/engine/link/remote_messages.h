@@ -1,5 +1,5 @@
-// Messages between a front and its ranks, over the control connection (comm/control/rank.h), in the encoding
-// of wire.h. The front sets Request::id, which identifies a request and its events.
+// Messages between a front and its ranks, over the control connection (comm/control/rank.h), in the
+// encoding of wire.h. The front sets Request::id, which identifies a request and its events.
 #pragma once
 
 #include <cstdint>

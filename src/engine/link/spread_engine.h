@@ -1,5 +1,5 @@
-// Rank 0's engine of requests that are spread over groups. It computes between the steps of the groups, with all
-// ranks, in pages that the groups' engines lend.
+// Rank 0's engine of requests that are spread over groups. It computes between the steps of the
+// groups, with all ranks, in pages that the groups' engines lend.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// Requests that are spread over groups give the bytes of one engine alone, and their groups keep answering.
+// Requests that are spread over groups give the bytes of one engine alone, and their groups keep
+// answering.
 #include "src/engine/link/spread_engine.h"
 
 #include <cmath>
@@ -92,7 +93,8 @@ class SpreadEngineTest : public testing::TestWithParam<Case> {
             }};
   }
 
-  // Short requests, and longer ones than a group holds, one of them answered twice; they begin alike.
+  // Short requests, and longer ones than a group holds, one of them answered twice; they begin
+  // alike.
   Answers AskAll(Engine& engine) const {
     Answers out;
     Listen(engine, out);
@@ -195,8 +197,8 @@ using SpreadOverTinyTest = SpreadEngineTest;
 INSTANTIATE_TEST_SUITE_P(Tiny, SpreadOverTinyTest, testing::Values(Case{"models/tiny", 2, 2, true}),
                          testing_support::ParameterName());
 
-// All prompts are longer than a group's cache, and together longer than all caches: they wait for one another
-// and for the requests of the groups. Afterwards the groups have their pages back.
+// All prompts are longer than a group's cache, and together longer than all caches: they wait for
+// one another and for the requests of the groups. Afterwards the groups have their pages back.
 TEST_P(SpreadOverTinyTest, PagesAreLentAndComeBack) {
   const auto ask = [this](Engine& engine) {
     Answers out;
@@ -277,7 +279,8 @@ TEST_P(SpreadOverTinyTest, ARequestThatAllGroupsTogetherCannotHoldIsRefused) {
   });
 }
 
-// Two requests fit as long as their answers are short; the second one is preempted and computed again.
+// Two requests fit as long as their answers are short; the second one is preempted and computed
+// again.
 TEST_P(SpreadOverTinyTest, APreemptedRequestGivesTheSameAnswer) {
   pages_ = 140;
   spread_tokens_ = 1000;

@@ -1,6 +1,6 @@
-// Converts tokens of an answer to its final text, up to a stop string. Special tokens are not text unless
-// the caller wants to see them. <think> and </think> are always text, because they separate the reasoning
-// from the answer.
+// Converts tokens of an answer to its final text, up to a stop string. Special tokens are not text
+// unless the caller wants to see them. <think> and </think> are always text, because they separate
+// the reasoning from the answer.
 #pragma once
 
 #include <deque>
@@ -39,9 +39,9 @@ bool IsShown(const Tokenizer& tokenizer, int32_t token);
 // The text of one answer. A stop string ends it and is left out with everything after it; of
 // several the one that ends first counts, and of those the one that begins first. Where the tokens
 // are split does not matter. Stop strings are looked for both in the text that is shown and in the
-// text with all special tokens, so that "<|im_end|>" stops whether it is shown or not. In a chat, stop
-// strings count in the content only: not in reasoning, not in calls of functions, and not across them.
-// Thread-compatible.
+// text with all special tokens, so that "<|im_end|>" stops whether it is shown or not. In a chat,
+// stop strings count in the content only: not in reasoning, not in calls of functions, and not
+// across them. Thread-compatible.
 class AnswerText {
  public:
   // Requires: stop strings that are not empty and valid UTF-8 (StopConditions::Validate).

@@ -9,8 +9,8 @@ void AddRun(size_t bytes, bool content, std::vector<ContentFinder::Run>* runs) {
   if (bytes > 0) runs->push_back({bytes, content});
 }
 
-// `bytes` became certain with `events`: content, a part of a call, content. Marks and white space that the
-// parser drops are no content.
+// `bytes` became certain with `events`: content, a part of a call, content. Marks and white space
+// that the parser drops are no content.
 void AddEvents(const std::vector<ToolEvent>& events, size_t bytes,
                std::vector<ContentFinder::Run>* runs) {
   size_t first = 0;

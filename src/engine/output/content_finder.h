@@ -20,8 +20,8 @@ class ContentFinder {
     size_t bytes = 0;
     bool content = false;
   };
-  // Takes the next byte. Appends the runs that became certain: together they are the text so far, but for
-  // undecided() bytes at its end.
+  // Takes the next byte. Appends the runs that became certain: together they are the text so far,
+  // but for undecided() bytes at its end.
   void Push(char byte, std::vector<Run>* runs);
   // The answer ends, and all of it is certain.
   void Finish(std::vector<Run>* runs);

@@ -16,8 +16,8 @@ class OutputStreams {
  public:
   explicit OutputStreams(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
 
-  // Takes a sampled token and emits its event. Returns whether the output ends with it. `length`: of
-  // the sequence with the token.
+  // Takes a sampled token and emits its event. Returns whether the output ends with it. `length`:
+  // of the sequence with the token.
   bool Accept(Output& output, const SampledToken& sampled, int64_t length);
 
   // Emits the last event of an output, and of the outputs that were still to be forked from it.

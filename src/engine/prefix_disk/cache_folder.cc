@@ -39,7 +39,8 @@ Status OpenFolder(const std::string& path, mode_t forbidden) {
     return Fail(Code::kUnavailable,
                 fmt::format("{}: the cache folder cannot be made: {}", path, std::strerror(errno)));
   struct stat st = {};
-  // In a folder such as /tmp others may have put a link there that leads into another folder of this user.
+  // In a folder such as /tmp others may have put a link there that leads into another folder of
+  // this user.
   if (lstat(path.c_str(), &st) == 0 && S_ISLNK(st.st_mode) && st.st_uid != geteuid() &&
       st.st_uid != 0)
     return InvalidArgument(

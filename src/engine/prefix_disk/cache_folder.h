@@ -1,5 +1,5 @@
-// The folder of the prefix files: DIR/MODEL/FILE, both names 32 hexadecimal digits. Other files in it
-// are left alone. Only its owner may read the files, because they come from prompts.
+// The folder of the prefix files: DIR/MODEL/FILE, both names 32 hexadecimal digits. Other files in
+// it are left alone. Only its owner may read the files, because they come from prompts.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct CachedFile {
   int64_t bytes = 0;
 };
 
-// The files of all models, least recently used first, by name and size alone. Removes the remains of
-// interrupted saves; files of saves under way are locked, and stay.
+// The files of all models, least recently used first, by name and size alone. Removes the remains
+// of interrupted saves; files of saves under way are locked, and stay.
 std::vector<CachedFile> ScanCacheFolder(const std::string& dir);
 
 }  // namespace latte

@@ -1,9 +1,9 @@
-// Prefixes on disk: one file per page (src/cache/prefix_file.h) in a folder of the model. A separate
-// thread reads and writes, so no step waits for a disk: saves beyond its queue are dropped and
-// counted, and a page that it cannot read is a miss.
+// Prefixes on disk: one file per page (src/cache/prefix_file.h) in a folder of the model. A
+// separate thread reads and writes, so no step waits for a disk: saves beyond its queue are dropped
+// and counted, and a page that it cannot read is a miss.
 //
-// Processes may share a folder. Each knows its own files and the files that it found at its start; a
-// file that another process has deleted is a miss.
+// Processes may share a folder. Each knows its own files and the files that it found at its start;
+// a file that another process has deleted is a miss.
 #pragma once
 
 #include <condition_variable>

@@ -33,8 +33,8 @@ class Inbox {
  public:
   explicit Inbox(const QueueLimits& limits) : limits_(limits) {}
 
-  // Gives the request its id. Errors: of IdAfter; kExhausted when too many requests or prompt tokens
-  // wait.
+  // Gives the request its id. Errors: of IdAfter; kExhausted when too many requests or prompt
+  // tokens wait.
   [[nodiscard]] Result<RequestId> Put(std::unique_ptr<RequestState> request);
   void Cancel(RequestId id);
 
@@ -51,7 +51,8 @@ class Inbox {
   // Ends a Wait that is under way, or else the next one.
   void Wake();
 
-  // Sleeps until there is a message, Wake was called or the time has come; false: the time has come.
+  // Sleeps until there is a message, Wake was called or the time has come; false: the time has
+  // come.
   bool Wait(std::chrono::steady_clock::time_point deadline);
 
  private:

@@ -1,6 +1,6 @@
-// The error of a prompt that leaves no room for an answer. Clients recognise it by its text, which differs
-// between APIs (src/api/common/error.h). Ranks transfer errors as a code and a message, so the figures are
-// parsed from the message.
+// The error of a prompt that leaves no room for an answer. Clients recognise it by its text, which
+// differs between APIs (src/api/common/error.h). Ranks transfer errors as a code and a message, so
+// the figures are parsed from the message.
 #pragma once
 
 #include <cstddef>

@@ -88,8 +88,8 @@ struct RequestRules {
 
 // Checks a request and turns its prompt into tokens; its first output's sequence is ready for the
 // scheduler, but for the id. Thread-safe. Errors: of Request::Validate and Tokenizer::Encode;
-// kInvalidArgument for tokens outside the vocabulary, an empty prompt, one that leaves no room for an
-// answer, more answers than run at once, or text where there is no tokenizer.
+// kInvalidArgument for tokens outside the vocabulary, an empty prompt, one that leaves no room for
+// an answer, more answers than run at once, or text where there is no tokenizer.
 [[nodiscard]] Result<std::unique_ptr<RequestState>> MakeRequestState(Request request,
                                                                      const RequestRules& rules);
 

@@ -1,6 +1,6 @@
-// Chooses the group of ranks for a request. Rank 0 counts the work of each group: it adds the work that it
-// assigns, and corrects the sum by the reports of every step. It uses no clock, so the simulation can use
-// it too.
+// Chooses the group of ranks for a request. Rank 0 counts the work of each group: it adds the work
+// that it assigns, and corrects the sum by the reports of every step. It uses no clock, so the
+// simulation can use it too.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ inline constexpr int64_t kKeptPerComputed = 8;
 class GroupChoice {
  public:
   enum class Policy {
-    kBalanced,  // the largest load becomes as small as it can; of equal groups, that with fewer requests
+    kBalanced,    // the largest load becomes smallest; of equal groups, the one with fewer requests
     kTokens,      // the fewest tokens of prompts and answers so far
     kRoundRobin,  // the next in turn, as under all policies if groups are equal
   };
@@ -47,8 +47,8 @@ class GroupChoice {
   };
   explicit GroupChoice(const Options& options);
 
-  // The request of a new sequence, for one of the groups with room; none: no group has room. It counts
-  // when it is added.
+  // The request of a new sequence, for one of the groups with room; none: no group has room. It
+  // counts when it is added.
   using HasRoom = std::function<bool(int64_t group)>;
   std::optional<GivenRequest> Choose(const Sequence& s, const HasRoom& has_room) const;
   void Add(const GivenRequest& request);
@@ -59,9 +59,9 @@ class GroupChoice {
   // All answers have ended.
   void Remove(const GivenRequest& request);
 
-  // Over all requests of a group, kBalanced: tokens to compute before the next one, tokens of answers that are
-  // still expected, and a part (kKeptPerComputed) of the tokens so far. kTokens: the tokens so far, of prompts
-  // and answers.
+  // Over all requests of a group, kBalanced: tokens to compute before the next one, tokens of
+  // answers that are still expected, and a part (kKeptPerComputed) of the tokens so far. kTokens:
+  // the tokens so far, of prompts and answers.
   int64_t load(int64_t group) const { return groups_[static_cast<size_t>(group)].load; }
 
  private:
@@ -84,8 +84,8 @@ class GroupChoice {
 // The choice among groups with these settings each.
 GroupChoice::Options ChoiceRules(const Settings& settings);
 
-// A group reports it of its admitted sequences: the tokens to compute before the next one, if more than one.
-// The expectation holds while a sequence waits for the first time.
+// A group reports it of its admitted sequences: the tokens to compute before the next one, if more
+// than one. The expectation holds while a sequence waits for the first time.
 std::optional<int64_t> PrefillLeft(const Sequence& s);
 
 }  // namespace latte

@@ -1,5 +1,6 @@
-// Rank 0's estimate of the prefixes in the cache of a group of ranks, from the requests that it assigned to
-// the group. It holds only hashes, neither tokens nor rows. A wrong entry costs time, but changes no answer.
+// Rank 0's estimate of the prefixes in the cache of a group of ranks, from the requests that it
+// assigned to the group. It holds only hashes, neither tokens nor rows. A wrong entry costs time,
+// but changes no answer.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 
 namespace latte {
 
-// One hash per whole page of a text: of all its tokens up to the end of that page, and of its salt. Texts
-// with different salts have no hash in common.
+// One hash per whole page of a text: of all its tokens up to the end of that page, and of its salt.
+// Texts with different salts have no hash in common.
 class PageHashes {
  public:
   PageHashes() = default;  // of a text without pages
@@ -28,15 +29,16 @@ class PageHashes {
   std::vector<uint64_t> hashes_;
 };
 
-// The pages of one group. Pages beyond `most` leave in the order of their last use, as in the group's cache.
+// The pages of one group. Pages beyond `most` leave in the order of their last use, as in the
+// group's cache.
 class PrefixTable {
  public:
   explicit PrefixTable(int64_t most) : most_(most) {}
 
   // How many of a text's pages are known, from the first on.
   int64_t Known(std::span<const uint64_t> pages) const;
-  // The group has these pages of a text, or will compute them. Earlier pages leave after later ones. Pages for
-  // which there is no memory stay unknown.
+  // The group has these pages of a text, or will compute them. Earlier pages leave after later
+  // ones. Pages for which there is no memory stay unknown.
   void Use(std::span<const uint64_t> pages);
   void Forget(std::span<const uint64_t> pages);
 

@@ -81,8 +81,8 @@ void Forbid(std::span<const uint32_t> allowed, std::span<float> logits) {
   }
 }
 
-// The logits after bias, penalties, bans and mask; empty if there are none. Ids outside the vocabulary
-// are ignored.
+// The logits after bias, penalties, bans and mask; empty if there are none. Ids outside the
+// vocabulary are ignored.
 std::vector<float> Adjusted(const SampleInput& input) {
   const SamplingParams& params = *input.params;
   const bool penalties = input.history != nullptr && HasPenalties(params);

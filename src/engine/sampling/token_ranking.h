@@ -1,4 +1,5 @@
-// The most probable tokens, in order, for sampling. Thresholds find them without sorting the vocabulary.
+// The most probable tokens, in order, for sampling. Thresholds find them without sorting the
+// vocabulary.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The computations of sampling over a whole row of logits, by the ops of kernels/params/sampling.h. They
-// give the same bits on every machine.
+// The computations of sampling over a whole row of logits, by the ops of kernels/params/sampling.h.
+// They give the same bits on every machine.
 #pragma once
 
 #include <cstddef>

@@ -4,15 +4,16 @@
 // Order      Running sequences come first: decodes (one token left), then prompts in their order, a
 //            chunk each; then the queue, first come first served. A priority unit is worth
 //            `aging_steps` steps of waiting, so every waiting sequence is served in the end.
-// Yielding   A prompt leaves up to half of a step to prompts that have at most an eighth of its tokens
-//            to compute, so that they need not wait for all of it. It takes at most twice as long.
+// Yielding   A prompt leaves up to half of a step to prompts that have at most an eighth of its
+//            tokens to compute, so that they need not wait for all of it. It takes at most twice as
+//            long.
 // Admission  takes a whole prompt or none: pages for all of it are available before it starts, and
 //            smaller sequences do not overtake the head of the queue.
 // Sharing    A prompt begins with pages that others computed. A prompt whose beginning another
 //            sequence is computing waits for that result.
-// Drafts     A decode may compute guesses of the next tokens in the same step. They get half of the tokens
-//            that decodes leave, and pages as long as one is left for every other running sequence,
-//            so they preempt nothing.
+// Drafts     A decode may compute guesses of the next tokens in the same step. They get half of the
+//            tokens that decodes leave, and pages as long as one is left for every other running
+//            sequence, so they preempt nothing.
 // Preemption When a running sequence needs a page and none is left, the last in order releases its
 //            own pages and returns to the queue. It keeps its shared prefix and its path, so its
 //            bytes do not change when it is computed again.
@@ -42,9 +43,9 @@ struct SchedulerOptions {
   bool replay = true;
   // The path of a prompt with so many tokens to compute after so many in the cache.
   std::function<MlaPath(int64_t new_tokens, int64_t cached_tokens)> prompt_path;
-  // The path by which a chunk of `count` tokens after `cached_len` others is sorted, chosen in every step:
-  // sparse attention depends on the length so far. `usual` is the prompt's path or decode_path. The
-  // Runner decides the path of each token by its position.
+  // The path by which a chunk of `count` tokens after `cached_len` others is sorted, chosen in
+  // every step: sparse attention depends on the length so far. `usual` is the prompt's path or
+  // decode_path. The Runner decides the path of each token by its position.
   std::function<MlaPath(MlaPath usual, int64_t cached_len, int64_t count)> chunk_path =
       [](MlaPath usual, int64_t, int64_t) { return usual; };
   // How many pages of a prompt, from `first` on, can be read from disk; empty: none.
@@ -98,9 +99,9 @@ class Scheduler {
   // shares all pages so far. Requires: `s` runs, has computed its last token and has outputs left.
   void Fork(Sequence& s, Sequence& copy);
 
-  // A sampled token. Returns whether it is the draft for its place: then it is computed already, and
-  // the token after it can be sampled too. If not, the other drafts are of no use.
-  // Requires: `s` runs and has computed its last token; length below max_len.
+  // A sampled token. Returns whether it is the draft for its place: then it is computed already,
+  // and the token after it can be sampled too. If not, the other drafts are of no use. Requires:
+  // `s` runs and has computed its last token; length below max_len.
   bool Append(Sequence& s, int32_t token);
 
   // Takes pages for drafts, before Plan. Returns for how many of `count` there is room; 0 for a
@@ -114,8 +115,8 @@ class Scheduler {
   // Ends a sequence in whatever state it is, and releases its pages.
   void Remove(Sequence& s);
 
-  // How many pages of an owner the sequences lack: those that run for `ahead` more tokens each, the next one
-  // in the queue for its prompt and as many. Negative: pages that are left over.
+  // How many pages of an owner the sequences lack: those that run for `ahead` more tokens each, the
+  // next one in the queue for its prompt and as many. Negative: pages that are left over.
   int64_t PagesShort(int64_t owner, int64_t ahead) const;
 
   bool idle() const { return queue_.empty() && running_.empty(); }  // nothing to do

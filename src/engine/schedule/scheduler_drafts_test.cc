@@ -1,5 +1,5 @@
-// The promises of the scheduler about drafts, as traces (scheduler_test.cc): every '?' is a draft at the
-// end of a chunk.
+// The promises of the scheduler about drafts, as traces (scheduler_test.cc): every '?' is a draft
+// at the end of a chunk.
 #include <string>
 
 #include <gtest/gtest.h>

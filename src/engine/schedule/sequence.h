@@ -1,5 +1,5 @@
-// The scheduler's view of one unfinished output. Its owner adds it, and keeps it until the scheduler has
-// removed it.
+// The scheduler's view of one unfinished output. Its owner adds it, and keeps it until the
+// scheduler has removed it.
 #pragma once
 
 #include <cstdint>

@@ -152,8 +152,8 @@ struct ChiSquare {
   }
 };
 
-// The third token of an answer after the same first two, over many seeds: drawn with the probabilities
-// that the model gives, and the same token for every seed as without drafts.
+// The third token of an answer after the same first two, over many seeds: drawn with the
+// probabilities that the model gives, and the same token for every seed as without drafts.
 TEST_F(AcceptedRunTest, SampledTokensHaveTheProbabilitiesOfTheModel) {
   constexpr int kRequests = 64;
   constexpr int kAnswers = 64;

@@ -1,12 +1,13 @@
-// The number of tokens to draft for a sequence: fixed, or measured. A draft must save more time than it
-// takes. Drafts change no answer, so the number may depend on the clock.
+// The number of tokens to draft for a sequence: fixed, or measured. A draft must save more time
+// than it takes. Drafts change no answer, so the number may depend on the clock.
 //
-//   P_j       probability that drafts 1 … j are right: product of the sequence's rates of acceptance
+//   P_j       probability that drafts 1 … j are right: product of the sequence's rates of
+//             acceptance
 //   saved     P_j · (seconds of a step without drafts) / (its sequences)
 //   taken     seconds that a row adds to a step, and that a draft takes to make
 //
-// A sequence gets the drafts with saved > taken. To correct wrong estimates, it sometimes gets one more,
-// and less often after each failure.
+// A sequence gets the drafts with saved > taken. To correct wrong estimates, it sometimes gets one
+// more, and less often after each failure.
 #pragma once
 
 #include <array>
@@ -18,8 +19,8 @@ namespace latte {
 
 // The record of the drafts of one sequence.
 struct DraftRecord {
-  // Rates at which draft j is right when those before it are: at first means of what is expected and
-  // of the drafts, then of late drafts.
+  // Rates at which draft j is right when those before it are: at first means of what is expected
+  // and of the drafts, then of late drafts.
   std::array<double, kMostDrafts> accepted = {0.8, 0.7, 0.6, 0.5};
   std::array<int64_t, kMostDrafts> known = {};  // how many drafts j the rates are made from
   int64_t next_probe = 64;                      // when one more is tried, in generated tokens

@@ -14,8 +14,8 @@ Settings Auto() {
   return out;
 }
 
-// A sequence whose drafts are right with probability `right`, on a machine where a row and a draft take
-// these parts of a step.
+// A sequence whose drafts are right with probability `right`, on a machine where a row and a draft
+// take these parts of a step.
 struct World {
   double right = 0.9;
   double row = 0.1;

@@ -1,6 +1,6 @@
-// Drafters guess the tokens after the last one of a sequence; the next step computes them along with
-// it and keeps those that the model would have sampled (docs/speculation.md). No answer depends on a
-// drafter, only the number of steps that it takes.
+// Drafters guess the tokens after the last one of a sequence; the next step computes them along
+// with it and keeps those that the model would have sampled (docs/speculation.md). No answer
+// depends on a drafter, only the number of steps that it takes.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct DraftJob {
   int64_t count = 0;  // drafts that are wanted, for which pages are reserved; may be 0
 };
 
-// Engine-thread only. The calls of a step come in this order, those about one output in the order of
-// its tokens.
+// Engine-thread only. The calls of a step come in this order, those about one output in the order
+// of its tokens.
 class Drafter {
  public:
   Drafter() = default;
@@ -36,8 +36,8 @@ class Drafter {
   // Whether Computed will run steps of the model.
   virtual bool WritesAfter(const StepPlan&) const { return false; }
 
-  // (plan, may_run): the step was computed, nothing is sampled yet. may_run: what WritesAfter said; without
-  // it, no step of the model may be run.
+  // (plan, may_run): the step was computed, nothing is sampled yet. may_run: what WritesAfter said;
+  // without it, no step of the model may be run.
   virtual void Computed(const StepPlan&, bool) {}
 
   // (output): a copy of another one, made to answer the same prompt.

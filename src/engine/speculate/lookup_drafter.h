@@ -1,5 +1,6 @@
-// Drafts by looking up the last tokens earlier in the same text. This works well if an answer repeats its
-// prompt, as in edits of code, summaries and translations of names. Needs no pass of a model.
+// Drafts by looking up the last tokens earlier in the same text. This works well if an answer
+// repeats its prompt, as in edits of code, summaries and translations of names. Needs no pass of a
+// model.
 #pragma once
 
 #include <span>
@@ -9,8 +10,8 @@
 
 namespace latte {
 
-// What followed the latest earlier occurrence of the last tokens, up to `count` tokens: of as many last
-// tokens as possible, at most 4, at least 2. Empty if there is none. Cost: linear in the text.
+// What followed the latest earlier occurrence of the last tokens, up to `count` tokens: of as many
+// last tokens as possible, at most 4, at least 2. Empty if there is none. Cost: linear in the text.
 std::vector<int32_t> LookUp(std::span<const int32_t> text, int64_t count);
 
 class LookupDrafter final : public Drafter {

@@ -232,8 +232,8 @@ void MtpDrafter::Propose(std::span<const DraftJob> jobs) {
   }
 }
 
-// Layers draft in turn. In the first turn they run over the rows that are owed, where their last tokens
-// are drafts; after that over a row of the draft alone, at the next position.
+// Layers draft in turn. In the first turn they run over the rows that are owed, where their last
+// tokens are drafts; after that over a row of the draft alone, at the next position.
 void MtpDrafter::Draft(std::span<const DraftJob> jobs, int64_t depth) {
   if (jobs.empty()) return;
   const int64_t layer = depth % parts_.layers;

@@ -1,11 +1,13 @@
-// Drafts by the multi-token-prediction layers (src/models/mtp.h): draft d by layer (d − 1) mod m of m.
+// Drafts by the multi-token-prediction layers (src/models/mtp.h): draft d by layer (d − 1) mod m of
+// m.
 //
-// They are further layers of the cache. The row of position t in layer k needs the hidden state of token
-// t, tokens t+1 … t+k, and the earlier rows of the layers before k. So rows may be written late: the
-// hidden states of tokens without the row of a layer are kept (DraftRows, kept_rows.h). If there is no
-// room to keep one, its row is never written, which may cost drafts. Rows of a prompt are written chunk by
-// chunk. Rows of generated tokens are written with the next draft, or when their page is full. A row of
-// layer k at the end of the text takes a draft for its token, and is written again when the token is known.
+// They are further layers of the cache. The row of position t in layer k needs the hidden state of
+// token t, tokens t+1 … t+k, and the earlier rows of the layers before k. So rows may be written
+// late: the hidden states of tokens without the row of a layer are kept (DraftRows, kept_rows.h).
+// If there is no room to keep one, its row is never written, which may cost drafts. Rows of a
+// prompt are written chunk by chunk. Rows of generated tokens are written with the next draft, or
+// when their page is full. A row of layer k at the end of the text takes a draft for its token, and
+// is written again when the token is known.
 //
 // The last m rows of a page depend on tokens after the page. A prompt that begins with the page and
 // continues differently finds rows for other tokens, which may cost a draft.

@@ -116,8 +116,8 @@ class MtpDrafterTest : public testing::TestWithParam<const char*> {
     return out;
   }
 
-  // The texts of all answers, prompts included. Layers after the first run over drafts: these are mostly
-  // right then.
+  // The texts of all answers, prompts included. Layers after the first run over drafts: these are
+  // mostly right then.
   std::vector<std::vector<int32_t>> Run(EngineCore& engine,
                                         const std::vector<std::vector<int32_t>>& prompts, int n = 1,
                                         int64_t answer = 60) {
@@ -181,9 +181,9 @@ class MtpDrafterTest : public testing::TestWithParam<const char*> {
       out[at].insert(states.begin(), states.end());
   }
 
-  // Every state of the engine is the expected one, and every text was drafted to its end; returns the
-  // number of states. Layers after the first also run over drafts, which are not in a text where they
-  // are wrong.
+  // Every state of the engine is the expected one, and every text was drafted to its end; returns
+  // the number of states. Layers after the first also run over drafts, which are not in a text
+  // where they are wrong.
   int64_t Compare(const std::vector<std::vector<int32_t>>& texts) {
     Recorder::States expected;
     for (const auto& text : texts) Expect(text, expected);

@@ -1,5 +1,5 @@
-// Groups of ranks with tokens of their own, which share routed experts, compute the bytes of a single rank
-// for each group, and all ranks make the same collectives, with tokens or without.
+// Groups of ranks with tokens of their own, which share routed experts, compute the bytes of a
+// single rank for each group, and all ranks make the same collectives, with tokens or without.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -16,8 +16,9 @@ namespace latte {
 // Requires: two pages of the cache; no step writes either of them meanwhile.
 void CopyPage(const LatentCache& cache, int32_t from, int32_t to, const Exec& exec);
 
-// The page's bytes: streams in order, within a stream the layers that have rows; CacheSpec::bytes_per_page
-// bytes. The workspace is the cache's device's; it is used if that is not the host.
+// The page's bytes: streams in order, within a stream the layers that have rows;
+// CacheSpec::bytes_per_page bytes. The workspace is the cache's device's; it is used if that is not
+// the host.
 std::vector<std::byte> SavePage(const LatentCache& cache, int32_t page, Workspace& workspace,
                                 const Exec& exec);
 

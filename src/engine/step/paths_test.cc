@@ -1,4 +1,5 @@
-// Steps in which sequences take different attention paths, and paths that change as a sequence grows.
+// Steps in which sequences take different attention paths, and paths that change as a sequence
+// grows.
 #include <algorithm>
 #include <functional>
 #include <map>

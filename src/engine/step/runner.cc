@@ -240,7 +240,8 @@ std::vector<std::byte> Runner::SavePage(int32_t page) {
   return std::move(sent_);
 }
 
-// The leader is owner 0 of the first ranks of its group, or of the groups, which have all pages together.
+// The leader is owner 0 of the first ranks of its group, or of the groups, which have all pages
+// together.
 void Runner::SendPage(int32_t page) {
   if (comms_.cache == nullptr) return;
   if (comms_.group->rank() >= (comms_.spread ? 1 : owners_.count)) return;

@@ -1,5 +1,5 @@
-// Runs steps over a model and a cache, without requests or time. Each rank of a group has a runner: the
-// leader's runner announces its steps, and the others compute them. Pages of a step are global
+// Runs steps over a model and a cache, without requests or time. Each rank of a group has a runner:
+// the leader's runner announces its steps, and the others compute them. Pages of a step are global
 // (src/cache/page_owners.h); if ranks divide the cache, each runner finds its own pages among them.
 #pragma once
 
@@ -22,8 +22,8 @@ struct RunnerOptions {
   DType arithmetic = DType::kBF16;
   int64_t prefill_workspace_tokens = 4096;  // prefill workspace, in cached tokens
   bool int8_activations = true;             // for int4 and int8 weights, unless arithmetic is f32
-  // Tokens from this position on take the sparse path, whatever the path of their chunk. The model's
-  // top-k where all keys before are chosen anyway.
+  // Tokens from this position on take the sparse path, whatever the path of their chunk. The
+  // model's top-k where all keys before are chosen anyway.
   int64_t sparse_from = kNeverSparse;
   ExpertExchange expert_exchange = ExpertExchange::kAuto;
   int64_t kept_rows = 0;  // hidden states that stay from step to step, for drafts
@@ -37,8 +37,8 @@ struct RankComms {
   Communicator* group = nullptr;    // the world, if there is one group
   Communicator* leaders = nullptr;  // the first rank of every group; null for other ranks
   Communicator* cache = nullptr;    // ranks that divide the cache; null: each has all
-  // One rank of each group, all with the same place in their groups: they divide the cache of sequences that
-  // are spread over groups. Null: sequences are not spread.
+  // One rank of each group, all with the same place in their groups: they divide the cache of
+  // sequences that are spread over groups. Null: sequences are not spread.
   Communicator* across = nullptr;
   int64_t groups = 1;
   int64_t group_index = 0;  // of this rank's group
@@ -56,15 +56,16 @@ struct RankComms {
 class Runner;
 struct Settings;
 
-// Brings the steps of a leader's runner to the ranks that compute them too (src/engine/group/leader.h).
-// All functions throw RankLost.
+// Brings the steps of a leader's runner to the ranks that compute them too
+// (src/engine/group/leader.h). All functions throw RankLost.
 class StepAnnouncer {
  public:
   virtual ~StepAnnouncer() = default;
   virtual const RankComms& comms() const = 0;
   // A new engine of the leader: the others make a runner and a cache for its settings.
   virtual void Start(const Settings& settings) = 0;
-  // Before the runner computes `step`. Steps of other groups may come first: `runner` takes part in them.
+  // Before the runner computes `step`. Steps of other groups may come first: `runner` takes part in
+  // them.
   virtual void Announce(Step& step, Runner& runner) = 0;
   // As Runner::FinishStep.
   virtual void Finish(Runner& runner) = 0;
@@ -98,18 +99,19 @@ class Runner {
   Runner(const RunnerParts& parts, const RunnerOptions& options, const StepCapacity& capacity);
 
   // Moves pages, then computes the tokens of a step. Sequences of one path should be neighbours
-  // (src/layers/path_groups.h). NextLogits must then be called logit_blocks() times, while the step stays as
-  // it is. Requires: every token in [0, vocab); a model with drafting layers, and a cache with their rows,
-  // for their steps. If drafts share keys, row i of a later draft belongs to the sequence of row i of the
-  // first. Throws OutOfMemory; with an announcer, RankLost instead.
+  // (src/layers/path_groups.h). NextLogits must then be called logit_blocks() times, while the step
+  // stays as it is. Requires: every token in [0, vocab); a model with drafting layers, and a cache
+  // with their rows, for their steps. If drafts share keys, row i of a later draft belongs to the
+  // sequence of row i of the first. Throws OutOfMemory; with an announcer, RankLost instead.
   void Run(Step& step);
   // The next block of the last step's logits. Throws as Run, and then the block is passed over.
   StepLogits NextLogits();
   // Ends the other ranks if they wait for logits that this one will not ask for.
   void Abandon(const std::string& why);
 
-  // Every step of an engine ends with it, also one in which nothing was computed. Where groups of ranks have
-  // requests of their own, others may still compute: takes part until all have ended the step.
+  // Every step of an engine ends with it, also one in which nothing was computed. Where groups of
+  // ranks have requests of their own, others may still compute: takes part until all have ended the
+  // step.
   void FinishStep();
 
   // As Run and NextLogits, for a step that was announced.
@@ -121,14 +123,15 @@ class Runner {
   // The rows that are kept [kept_rows, D].
   TensorView kept() const { return kept_; }
 
-  // The bytes of a cache page, as CacheSpec::bytes_per_page; what Step::page takes. A page of another
-  // rank takes a step of its own, so this is not called between Run and the last NextLogits. Throws
-  // as Run.
+  // The bytes of a cache page, as CacheSpec::bytes_per_page; what Step::page takes. A page of
+  // another rank takes a step of its own, so this is not called between Run and the last
+  // NextLogits. Throws as Run.
   std::vector<std::byte> SavePage(int32_t page);
 
-  // For a device that is not the host: selects the kernels of steps on each of `paths` and runs none, then
-  // takes the scratch memory of the largest of these steps. `step` is used for that. longest: tokens of a
-  // sequence. Throws DeviceError for an op without a kernel, and with kExhausted for a lack of memory.
+  // For a device that is not the host: selects the kernels of steps on each of `paths` and runs
+  // none, then takes the scratch memory of the largest of these steps. `step` is used for that.
+  // longest: tokens of a sequence. Throws DeviceError for an op without a kernel, and with
+  // kExhausted for a lack of memory.
   void Prepare(Step& step, std::span<const MlaPath> paths, int64_t longest);
 
   // Seconds of every op of later calls are added to `times`; null: not measured.
@@ -136,8 +139,8 @@ class Runner {
   // The kernels selected since the last kDecoder step began.
   const Selections& selections() const { return *selections_; }
   const RunnerOptions& options() const { return options_; }
-  // The position from which the tokens of a step take the sparse path, for Step::AddChunk. Where drafts share
-  // their keys, all have lists: a list of few positions is one of all.
+  // The position from which the tokens of a step take the sparse path, for Step::AddChunk. Where
+  // drafts share their keys, all have lists: a list of few positions is one of all.
   int64_t SparseFrom(StepKind kind) const;
   const StepCapacity& capacity() const { return capacity_; }
 

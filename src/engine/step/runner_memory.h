@@ -1,5 +1,6 @@
-// Threads, cache and workspace of a runner. Runners that never compute at the same time may share them, such as
-// the runner of a group's engine and the runner of sequences that are spread over groups.
+// Threads, cache and workspace of a runner. Runners that never compute at the same time may share
+// them, such as the runner of a group's engine and the runner of sequences that are spread over
+// groups.
 #pragma once
 
 #include "src/base/thread_pool.h"

@@ -9,7 +9,8 @@
 namespace latte::runner_test {
 namespace {
 
-// Select runs once for each op and shape of a step, however many layers ask. The next step selects anew.
+// Select runs once for each op and shape of a step, however many layers ask. The next step selects
+// anew.
 TEST(Runner, AStepSelectsOncePerOpAndShape) {
   auto model = LoadModel(std::string(LATTE_SOURCE_DIR) + "/tests/goldens/v3_noaux");
   ASSERT_TRUE(model) << ToString(model.error());

@@ -1,6 +1,7 @@
-// A step: the tokens of one pass over the model, and the changes of the cache before it. It is one block of
-// memory with room for the largest step, and its lists keep their addresses. So one copy to one address
-// sends a step to a device, and one message sends it to other ranks (announcement.h).
+// A step: the tokens of one pass over the model, and the changes of the cache before it. It is one
+// block of memory with room for the largest step, and its lists keep their addresses. So one copy
+// to one address sends a step to a device, and one message sends it to other ranks
+// (announcement.h).
 #pragma once
 
 #include <cstdint>
@@ -76,9 +77,9 @@ class Step {
   // Forgets what other groups of ranks do not take part in.
   void KeepOnlyGroupTokens();
 
-  // Adds a sequence's tokens with their positions and slots. Tokens from position `sparse_from` on are a
-  // chunk of their own, on the sparse path: keys of all tokens are appended before any token attends, so
-  // the division changes no byte.
+  // Adds a sequence's tokens with their positions and slots. Tokens from position `sparse_from` on
+  // are a chunk of their own, on the sparse path: keys of all tokens are appended before any token
+  // attends, so the division changes no byte.
   void AddChunk(const SequenceChunk& chunk, int64_t sparse_from = kNeverSparse);
 
   // Asks for the logits of `rows`, in blocks of their own.
@@ -94,7 +95,8 @@ class Step {
            sends_page == 0;
   }
 
-  // The chunks. `pages` and `placed` are the lists of pages and of chunks where the step is computed.
+  // The chunks. `pages` and `placed` are the lists of pages and of chunks where the step is
+  // computed.
   void Chunks(std::span<const int32_t> pages, std::span<const StepChunk> placed,
               std::vector<SequenceChunk>& out) const;
 

@@ -7,8 +7,8 @@
 namespace latte {
 namespace {
 
-// Rows that a sequence owes to the drafting layers: the rows of a page, which are written when it is full, and
-// rows whose tokens are not known yet.
+// Rows that a sequence owes to the drafting layers: the rows of a page, which are written when it
+// is full, and rows whose tokens are not known yet.
 int64_t OwedRows(const Settings& settings) {
   constexpr int64_t kDraftingLayers = 16;  // more than any model has
   return settings.options.page_tokens + kMostDrafts + kDraftingLayers;

@@ -12,8 +12,9 @@ RunnerOptions OptionsOfRunner(const Settings& settings);
 StepCapacity CapacityOf(const Settings& settings, int64_t groups = 1);
 StepCapacity CapacityOf(const Settings& settings, const StepAnnouncer* followers);
 
-// At least what the steps of an engine take on a device that is not the host, besides the prefill workspace: scratch
-// memory, hidden states, logits, the step itself. `options`: max_tokens 0 is the model's.
+// At least what the steps of an engine take on a device that is not the host, besides the prefill
+// workspace: scratch memory, hidden states, logits, the step itself. `options`: max_tokens 0 is the
+// model's.
 int64_t DeviceStepBytes(const ModelConfig& config, const EngineOptions& options);
 
 // Rows of drafting layers that are written by one step, roughly: as many as a step has tokens.

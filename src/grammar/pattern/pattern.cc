@@ -39,7 +39,8 @@ Pattern Pattern::Choice(std::vector<Pattern> parts) {
   return out;
 }
 
-// A part that matches nothing may be left out instead of repeated: that keeps loops of nothing away.
+// A part that matches nothing may be left out instead of repeated: that keeps loops of nothing
+// away.
 Pattern Pattern::Repeat(Pattern part, int least, int most) {
   Pattern out;
   out.kind = Kind::kRepeat;

@@ -1,6 +1,6 @@
-// Regular expressions of schemas (`pattern`, `patternProperties`), as ECMA-262 defines them with the
-// flag u. Validators differ in the meaning of \d, \w and \s beyond ASCII: a class contains only the
-// characters that all of them accept. Lookarounds, back references, \b and \p{…} are refused.
+// Regular expressions of schemas (`pattern`, `patternProperties`), as ECMA-262 defines them with
+// the flag u. Validators differ in the meaning of \d, \w and \s beyond ASCII: a class contains only
+// the characters that all of them accept. Lookarounds, back references, \b and \p{…} are refused.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ enum class PatternEnds : uint8_t {
   kWhole,   // narrower, for generation: an end without ^ or $ is free only if the other end has one
 };
 
-// Errors: kInvalidArgument for text that is no regular expression; kUnsupported naming the part that
-// no grammar can express. Messages begin with the position.
+// Errors: kInvalidArgument for text that is no regular expression; kUnsupported naming the part
+// that no grammar can express. Messages begin with the position.
 [[nodiscard]] Result<Pattern> ParsePattern(std::string_view regex, PatternEnds ends);
 
 }  // namespace latte

@@ -1,5 +1,5 @@
-// The reader of regular expressions: recursive descent into a tree that still has anchors, which are
-// then taken off its ends.
+// The reader of regular expressions: recursive descent into a tree that still has anchors, which
+// are then taken off its ends.
 #include <algorithm>
 #include <memory>
 #include <optional>

@@ -134,7 +134,8 @@ void PriceReader::SkipLiteral() {
   ++at_;
 }
 
-// The price of a class at the cursor, which goes behind it. Only the letters matter: most tokens begin with them.
+// The price of a class at the cursor, which goes behind it. Only the letters matter: most tokens
+// begin with them.
 int64_t PriceReader::ClassPrice() {
   ++at_;
   if (Now() == '^') {
@@ -338,8 +339,9 @@ int64_t PriceOfRules(std::string_view rules) {
   return PriceReader(rules).Classes() + static_cast<int64_t>(rules.size()) * kByte;
 }
 
-// A rule's shape follows from the shapes of the rules in it: they are computed again, from the last to the
-// first and back, until nothing changes. Where rules contain themselves, runs may grow for ever.
+// A rule's shape follows from the shapes of the rules in it: they are computed again, from the last
+// to the first and back, until nothing changes. Where rules contain themselves, runs may grow for
+// ever.
 RuleShapes ShapesOf(std::string_view ebnf) {
   PriceReader reader(ebnf);
   const auto rules = reader.Rules();

@@ -1,10 +1,10 @@
-// Computes the price of a grammar in the syntax kEbnf from its text, in linear time, before xgrammar sees
-// it. A unit is about a millisecond of one slow CPU for a vocabulary of 130,000 tokens:
-// bench/notebook/2026-11-grammar-cost.md has the measurements.
+// Computes the price of a grammar in the syntax kEbnf from its text, in linear time, before
+// xgrammar sees it. A unit is about a millisecond of one slow CPU for a vocabulary of 130,000
+// tokens: bench/notebook/2026-11-grammar-cost.md has the measurements.
 //
 // The price is the sum of
-//   - each occurrence of a character class that takes most tokens: a mask of all tokens is computed for
-//     it, 30 ms. A class of a few letters or digits costs less.
+//   - each occurrence of a character class that takes most tokens: a mask of all tokens is computed
+//     for it, 30 ms. A class of a few letters or digits costs less.
 //   - rules: 10 ms for each kilobyte.
 // Two constructs make masks arbitrarily slow, regardless of the compilation:
 //   - nested repetitions without a separator, as in ([a-z]{1,50}){1,50}: the product of the counts.
@@ -47,7 +47,8 @@ int64_t PriceOfRules(std::string_view rules);
 // The shapes of all rules of a grammar, by name.
 std::map<std::string, RuleShape, std::less<>> ShapesOf(std::string_view ebnf);
 
-// Checks a grammar that a client wrote. Errors: kUnsupported with the rule, its price and the bound.
+// Checks a grammar that a client wrote. Errors: kUnsupported with the rule, its price and the
+// bound.
 [[nodiscard]] Status CheckPrice(std::string_view ebnf);
 
 }  // namespace latte

@@ -1,5 +1,5 @@
-// Automata of texts as rules: one for every state, so that xgrammar finds the tokens that may follow
-// much faster than in repetitions and choices.
+// Automata of texts as rules: one for every state, so that xgrammar finds the tokens that may
+// follow much faster than in repetitions and choices.
 #include <algorithm>
 #include <utility>
 
@@ -33,8 +33,8 @@ struct CountedTail {
   int most = 0;
 };
 
-// Takes a long repetition off the end of a pattern, if what is before it has one length: else it would
-// be open where the repetition begins.
+// Takes a long repetition off the end of a pattern, if what is before it has one length: else it
+// would be open where the repetition begins.
 std::optional<CountedTail> TakeTail(Pattern* pattern) {
   const auto is_empty = [](const Pattern& part) {
     return part.kind == Pattern::Kind::kSequence && part.parts.empty();

@@ -45,9 +45,9 @@ const std::array<NamedJsonRule, 9>& AllJsonRules() {
   return rules;
 }
 
-// A rule for every number of characters that are left, shared by all strings, if they are few: a mask of
-// all tokens is computed for each. More characters than that are counted (RuleSet::AddUpTo) where
-// they may be absent, and written in blocks where they may not.
+// A rule for every number of characters that are left, shared by all strings, if they are few: a
+// mask of all tokens is computed for each. More characters than that are counted (RuleSet::AddUpTo)
+// where they may be absent, and written in blocks where they may not.
 constexpr int64_t kMostExact = 32;
 
 }  // namespace

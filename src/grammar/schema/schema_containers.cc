@@ -51,8 +51,8 @@ Pattern PatternOfNames(const std::set<std::string>& names) {
   return Pattern::Choice(std::move(texts));
 }
 
-// Whether members are allowed that the schema does not name. Without additionalProperties: only if it
-// names none, or fewer than it demands.
+// Whether members are allowed that the schema does not name. Without additionalProperties: only if
+// it names none, or fewer than it demands.
 bool IsOpen(const PlainSchema& schema, size_t named) {
   if (schema.additional) return *schema.additional != JsonOut(false);
   return (schema.properties.empty() && schema.pattern_properties.empty()) ||

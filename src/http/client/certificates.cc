@@ -14,8 +14,8 @@
 namespace latte {
 namespace {
 
-// Where systems keep them in one file. OpenSSL knows the place of the system that it was built for only,
-// which another system may not have.
+// Where systems keep them in one file. OpenSSL knows the place of the system that it was built for
+// only, which another system may not have.
 constexpr const char* kBundles[] = {
     "/etc/ssl/certs/ca-certificates.crt",                 // Debian, Alpine, Arch
     "/etc/pki/tls/certs/ca-bundle.crt",                   // Fedora

@@ -21,8 +21,8 @@
 namespace latte {
 
 struct HttpClientOptions {
-  // PEM file with the certificates to trust, for https:// only; empty: of SSL_CERT_FILE, SSL_CERT_DIR
-  // and CURL_CA_BUNDLE, else the system's.
+  // PEM file with the certificates to trust, for https:// only; empty: of SSL_CERT_FILE,
+  // SSL_CERT_DIR and CURL_CA_BUNDLE, else the system's.
   std::string ca_file = "";
   // A request for an http target names its whole address; an https target is reached by CONNECT.
   std::optional<HttpProxy> proxy = std::nullopt;
@@ -59,8 +59,8 @@ std::string_view HttpFailureName(HttpFailure failure);  // "connection lost"
 struct HttpReceiver {
   std::function<void(const HttpResponse& head)> on_head;  // status and fields; the body is empty
   std::function<void(std::string_view piece)> on_body;
-  // Last, once. Errors: kInvalidArgument (kRequest), kCorrupt (kBadResponse), kUnavailable (others),
-  // with the address of the server. Any status of the response is a success here.
+  // Last, once. Errors: kInvalidArgument (kRequest), kCorrupt (kBadResponse), kUnavailable
+  // (others), with the address of the server. Any status of the response is a success here.
   std::function<void(Status status, HttpFailure failure)> on_end;
 };
 
@@ -99,7 +99,8 @@ class HttpClient {
 };
 
 // Sends a request and waits for the whole response; calls that were started before go on meanwhile.
-// `interrupted` is called every 50 ms; true ends the wait. Errors: of HttpReceiver::on_end; kCancelled.
+// `interrupted` is called every 50 ms; true ends the wait. Errors: of HttpReceiver::on_end;
+// kCancelled.
 [[nodiscard]] Result<HttpResponse> Fetch(HttpClient& client, HttpRequest request,
                                          std::function<bool()> interrupted = {});
 

@@ -52,7 +52,8 @@ std::string_view HostOf(std::string_view entry) {
   return colon == entry.rfind(':') ? entry.substr(0, colon) : entry;
 }
 
-// `entry` of no_proxy: an address, a block such as 10.0.0.0/8, or a name, which means its subdomains, too.
+// `entry` of no_proxy: an address, a block such as 10.0.0.0/8, or a name, which means its
+// subdomains, too.
 bool Matches(std::string_view entry, const std::string& host) {
   if (entry == "*") return true;
   const AddressBytes address = ReadAddress(host);

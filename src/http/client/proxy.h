@@ -35,9 +35,9 @@ struct ProxyVariables {
 // schemes, all_proxy also in capitals.
 ProxyVariables ReadProxyVariables();
 
-// The proxy on the way to `target`; nullopt: none. Hosts of this machine (localhost, 127.0.0.0/8, ::1)
-// and Unix sockets have none. Errors: kInvalidArgument for a value that names no HTTP proxy; the
-// message does not repeat it, because it may hold a password.
+// The proxy on the way to `target`; nullopt: none. Hosts of this machine (localhost, 127.0.0.0/8,
+// ::1) and Unix sockets have none. Errors: kInvalidArgument for a value that names no HTTP proxy;
+// the message does not repeat it, because it may hold a password.
 [[nodiscard]] Result<std::optional<HttpProxy>> ProxyFor(const HttpUrl& target,
                                                         const ProxyVariables& variables);
 

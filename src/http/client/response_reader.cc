@@ -88,8 +88,8 @@ void ResponseReader::StartParser() {
   parser_->body_limit(static_cast<std::uint64_t>(limits_.max_body_bytes));
 }
 
-// Beast's parser takes for granted that so many bytes of a last chunk have come, "0\r\n\r\n", once it has
-// seen its size.
+// Beast's parser takes for granted that so many bytes of a last chunk have come, "0\r\n\r\n", once
+// it has seen its size.
 constexpr size_t kLeastLastChunk = 5;
 
 // Without `eager`, the parser stops behind the head, so that its bytes can be counted.

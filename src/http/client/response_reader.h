@@ -15,8 +15,8 @@
 namespace latte {
 
 struct ResponseLimits {
-  // The head counts together with the heads of interim responses before it. The same limit holds for
-  // a chunk's size with its extensions, and for trailers.
+  // The head counts together with the heads of interim responses before it. The same limit holds
+  // for a chunk's size with its extensions, and for trailers.
   int64_t max_head_bytes = 64 << 10;
   int64_t max_body_bytes = 64 << 20;
 };

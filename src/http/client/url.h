@@ -1,5 +1,5 @@
-// URLs: http://, https:// and unix:PATH. One parser determines both the destination of a request and
-// whether it may carry a token. Pure.
+// URLs: http://, https:// and unix:PATH. One parser determines both the destination of a request
+// and whether it may carry a token. Pure.
 #pragma once
 
 #include <string>
@@ -30,9 +30,9 @@ struct HttpUrl {
   bool SameOrigin(const HttpUrl& other) const;
 };
 
-// The base address of an API: "http://host", "https://[::1]:8443/prefix/v1", "unix:/run/latte.sock".
-// Its path does not end with '/'. Names of users, queries and fragments are refused. Errors:
-// kInvalidArgument.
+// The base address of an API: "http://host", "https://[::1]:8443/prefix/v1",
+// "unix:/run/latte.sock". Its path does not end with '/'. Names of users, queries and fragments are
+// refused. Errors: kInvalidArgument.
 [[nodiscard]] Result<HttpUrl> ParseUrl(std::string_view text);
 
 // The address of a page or a file, http or https, with path and query. Its fragment is left out.
@@ -44,7 +44,8 @@ struct HttpUrl {
 [[nodiscard]] Result<HttpUrl> ResolveLocation(const HttpUrl& base, std::string_view location);
 
 // The path of an API function, for a base address with or without the version. `function` begins
-// with '/': "/v1/models" for bases http://host and http://host/v1, "/x/v1/models" for http://host/x.
+// with '/': "/v1/models" for bases http://host and http://host/v1, "/x/v1/models" for
+// http://host/x.
 std::string ApiPath(const HttpUrl& base, std::string_view function);
 
 // Bytes other than letters, digits and "-._~" as %XX; '/' stays if `keep_slashes`.

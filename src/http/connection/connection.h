@@ -4,8 +4,8 @@
 //   kHead ──► kBody ──► kAnswering ──► kFlushing ──► kHead …
 //     └─────────┴── refused ─► kFlushing ─► kLingering ─► kClosed
 //
-// A read is pending in all states, so that a disconnected client is detected at once. Bytes that arrive
-// during an answer are kept, up to a bound.
+// A read is pending in all states, so that a disconnected client is detected at once. Bytes that
+// arrive during an answer are kept, up to a bound.
 #pragma once
 
 #include <array>

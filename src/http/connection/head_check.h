@@ -1,5 +1,5 @@
-// Checks the bytes of a request's head before a parser sees them. It refuses anything that RFC 9112 forbids
-// or that servers and proxies interpret differently (request smuggling). Pure functions.
+// Checks the bytes of a request's head before a parser sees them. It refuses anything that RFC 9112
+// forbids or that servers and proxies interpret differently (request smuggling). Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ struct HeadScan {
   std::optional<HeadError> error;
 };
 
-// Looks at the bytes that have arrived so far. Refuses early what can become no head: a TLS hello, a
-// line that ends without CR, too many bytes. `scanned`: bytes that an earlier call has seen.
+// Looks at the bytes that have arrived so far. Refuses early what can become no head: a TLS hello,
+// a line that ends without CR, too many bytes. `scanned`: bytes that an earlier call has seen.
 HeadScan ScanHead(std::string_view bytes, size_t scanned, const HeadLimits& limits);
 
 // How the body of a request is delimited.

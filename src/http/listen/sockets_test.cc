@@ -260,7 +260,8 @@ TEST_F(HttpSockets, RepeatsAndKeepsTheOrderOfPosts) {
   }
 }
 
-// H27: every write into a connection that has ended would raise SIGPIPE, and signals cut waits short.
+// H27: every write into a connection that has ended would raise SIGPIPE, and signals cut waits
+// short.
 TEST_F(HttpSockets, Signals) {
   TestHandler handler;
   HttpServerOptions options;

@@ -10,8 +10,8 @@
 
 namespace latte {
 
-// A context for TLS 1.2 and later from two PEM files. Errors: kInvalidArgument for a file that cannot
-// be read, a key with a password, or one that is not the certificate's.
+// A context for TLS 1.2 and later from two PEM files. Errors: kInvalidArgument for a file that
+// cannot be read, a key with a password, or one that is not the certificate's.
 [[nodiscard]] Result<std::unique_ptr<boost::asio::ssl::context>> LoadServerTls(
     const std::string& certificate, const std::string& key);
 

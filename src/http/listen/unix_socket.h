@@ -13,8 +13,9 @@ namespace latte {
 
 class UnixSocketPath {
  public:
-  // Removes a socket at `path` that no process listens on. Errors: kInvalidArgument for a path that is
-  // too long or names something else than a socket; kUnavailable if another process listens on it.
+  // Removes a socket at `path` that no process listens on. Errors: kInvalidArgument for a path that
+  // is too long or names something else than a socket; kUnavailable if another process listens on
+  // it.
   [[nodiscard]] static Result<UnixSocketPath> Prepare(const std::string& path);
 
   UnixSocketPath(UnixSocketPath&& other) noexcept

@@ -15,14 +15,17 @@ tl::unexpected<Error> DiskError(const std::string& path, int err);
 // Makes the names in the folder of `path` durable. Errors: of DiskError.
 [[nodiscard]] Status SyncFolderOf(const std::string& path);
 
-// Creates `folder` and those around it, without write permission for everybody. Errors: of DiskError.
+// Creates `folder` and those around it, without write permission for everybody. Errors: of
+// DiskError.
 [[nodiscard]] Status CreateFolders(const std::string& folder);
 
-// Creates the folders `relative` below `base`, and follows no link: another user who may write into a cache could plant
-// one that leads elsewhere. Errors: kInvalidArgument for a link or a file in the place of a folder; of DiskError.
+// Creates the folders `relative` below `base`, and follows no link: another user who may write into
+// a cache could plant one that leads elsewhere. Errors: kInvalidArgument for a link or a file in
+// the place of a folder; of DiskError.
 [[nodiscard]] Status CreateFoldersInside(const std::string& base, const std::string& relative);
 
-// Removes whatever has the name `path`, but a folder. Errors: kInvalidArgument for a folder; of DiskError.
+// Removes whatever has the name `path`, but a folder. Errors: kInvalidArgument for a folder; of
+// DiskError.
 [[nodiscard]] Status RemoveFile(const std::string& path);
 
 // Errors: kExhausted if the disk of `folder`, which need not exist, has less than `bytes` free.
@@ -31,9 +34,10 @@ tl::unexpected<Error> DiskError(const std::string& path, int err);
 // A lock that ends with the process. Movable.
 class FileLock {
  public:
-  // Takes the lock of the file `path`, which stays. While another process has it, calls `wait` and tries
-  // again; gives up when that returns false. Where the disk has no locks, none is taken. Follows no link.
-  // Errors: kCancelled; kInvalidArgument if `path` is no regular file; of DiskError.
+  // Takes the lock of the file `path`, which stays. While another process has it, calls `wait` and
+  // tries again; gives up when that returns false. Where the disk has no locks, none is taken.
+  // Follows no link. Errors: kCancelled; kInvalidArgument if `path` is no regular file; of
+  // DiskError.
   [[nodiscard]] static Result<FileLock> Take(const std::string& path,
                                              const std::function<bool()>& wait);
   FileLock(FileLock&& other) noexcept;

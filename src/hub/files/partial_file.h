@@ -1,11 +1,11 @@
 // A partly downloaded blob: "<blob>.latte.incomplete" with the bytes and "<blob>.latte.state"
 // with the missing ranges. An interrupted download resumes from both.
-// The names differ from huggingface_hub's "<blob>.incomplete", because huggingface_hub takes the length
-// of such a file for the number of received bytes. Here, bytes arrive in several places.
+// The names differ from huggingface_hub's "<blob>.incomplete", because huggingface_hub takes the
+// length of such a file for the number of received bytes. Here, bytes arrive in several places.
 //
-// The blob gets its name only when no process can change its bytes any more: only this user may write to
-// the file, it has no other name, it is locked against other processes, no thread writes to it, and it is
-// closed.
+// The blob gets its name only when no process can change its bytes any more: only this user may
+// write to the file, it has no other name, it is locked against other processes, no thread writes
+// to it, and it is closed.
 #pragma once
 
 #include <atomic>
@@ -39,8 +39,9 @@ int64_t MissingBytes(const std::string& blob, int64_t size);
 // Thread-safe.
 class PartialFile {
  public:
-  // Continues what is there, or begins anew: also if others could write into the file that is there. Errors: kUnavailable,
-  // also while another process has it open; kExhausted if the disk is full; kInvalidArgument if a folder is in the way.
+  // Continues what is there, or begins anew: also if others could write into the file that is
+  // there. Errors: kUnavailable, also while another process has it open; kExhausted if the disk is
+  // full; kInvalidArgument if a folder is in the way.
   [[nodiscard]] static Result<std::unique_ptr<PartialFile>> Open(const std::string& blob,
                                                                  int64_t size);
   PartialFile(const PartialFile&) = delete;
@@ -49,11 +50,13 @@ class PartialFile {
 
   std::optional<ByteRange> Claim(int64_t most);  // `most` does not count for an undivided file
   void Release(ByteRange claim);
-  // The server sends the file as a whole only: forgets every byte and every claim, once. Later claims are the whole file.
+  // The server sends the file as a whole only: forgets every byte and every claim, once. Later
+  // claims are the whole file.
   void MakeUndivided();
   bool undivided() const;
   int64_t missing() const;
-  // True once for a complete file: its caller verifies and commits it. No write is under way then, and none follows.
+  // True once for a complete file: its caller verifies and commits it. No write is under way then,
+  // and none follows.
   bool TakeComplete();
   void Untake();  // the caller did not come to it
 
@@ -72,8 +75,8 @@ class PartialFile {
   void Discard();
   // Errors: of VerifyOpenFile.
   [[nodiscard]] Status Verify(const HubFile& file, const std::atomic<bool>& stop) const;
-  // Forces the bytes to the disk, closes the file, and gives it its name. Errors: as Write; kUnavailable if another
-  // file has taken its place.
+  // Forces the bytes to the disk, closes the file, and gives it its name. Errors: as Write;
+  // kUnavailable if another file has taken its place.
   [[nodiscard]] Status Commit();
 
  private:

@@ -19,20 +19,21 @@ class RepoFolder {
   const std::string& locks() const { return lock_folder_; }
   std::string LockFile() const { return lock_folder_ + "/latte-pull.lock"; }
 
-  // Creates the folders, and CACHEDIR.TAG, by which backup programs know a cache. The cache and the repository's folder may
-  // be links, of this user or root, to another disk. Errors: of DiskError; kInvalidArgument for another link, or if
-  // everybody may write into a folder.
+  // Creates the folders, and CACHEDIR.TAG, by which backup programs know a cache. The cache and the
+  // repository's folder may be links, of this user or root, to another disk. Errors: of DiskError;
+  // kInvalidArgument for another link, or if everybody may write into a folder.
   [[nodiscard]] Status Create() const;
 
-  // A line about another user or a group that may change what is in the folders; empty: there is none.
+  // A line about another user or a group that may change what is in the folders; empty: there is
+  // none.
   std::string WhoElseWrites() const;
 
   // Whether the blob is there with its length. Links are no blobs.
   bool HasBlob(const HubFile& file) const;
 
-  // Links the files, whose blobs are there, into the snapshot of the commit, and makes refs/<revision> name
-  // it; a revision that is the commit itself gets no ref. Errors: of DiskError and CreateFoldersInside; kInternal
-  // without a blob.
+  // Links the files, whose blobs are there, into the snapshot of the commit, and makes
+  // refs/<revision> name it; a revision that is the commit itself gets no ref. Errors: of DiskError
+  // and CreateFoldersInside; kInternal without a blob.
   [[nodiscard]] Status Publish(const Listing& listing, const std::vector<HubFile>& files,
                                const std::string& revision) const;
 

@@ -1,6 +1,6 @@
-// The large blobs of a repository that were compared with their checksums, so that later pulls need not
-// read them again. A blob is identified by its inode, length and times: after any change, it is compared
-// again.
+// The large blobs of a repository that were compared with their checksums, so that later pulls need
+// not read them again. A blob is identified by its inode, length and times: after any change, it is
+// compared again.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,8 @@ inline constexpr int64_t kMostUnremembered = 16 << 20;
 // Thread-safe.
 class VerifiedBlobs {
  public:
-  // Reads what earlier pulls of this user have noted. A file that others could write counts for nothing.
+  // Reads what earlier pulls of this user have noted. A file that others could write counts for
+  // nothing.
   explicit VerifiedBlobs(const RepoFolder& folder);
 
   bool Has(const HubFile& file) const;
@@ -40,8 +41,9 @@ struct BlobCheck {
   std::function<void(const std::string&)> note;            // a line for the user
 };
 
-// Compares the blobs of `files` that are there with their checksums, and removes those that differ and whatever else
-// has their names. Errors: of VerifyFile but kCorrupt; of RemoveFile and VerifiedBlobs::Add.
+// Compares the blobs of `files` that are there with their checksums, and removes those that differ
+// and whatever else has their names. Errors: of VerifyFile but kCorrupt; of RemoveFile and
+// VerifiedBlobs::Add.
 [[nodiscard]] Status CheckBlobs(const RepoFolder& folder, const std::vector<HubFile>& files,
                                 VerifiedBlobs* verified, const BlobCheck& check);
 

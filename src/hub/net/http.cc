@@ -91,7 +91,8 @@ struct Transfer {
     wanted = body.begin(head);
   }
 
-  // False: the rest of the body is not read. Reading a short one that is not wanted keeps the connection.
+  // False: the rest of the body is not read. Reading a short one that is not wanted keeps the
+  // connection.
   bool OnBody(std::string_view piece) {
     if (!wanted) return (skipped += piece.size()) <= kMostSkippedBytes;
     if (body.write(std::as_bytes(std::span(piece)))) return true;

@@ -72,13 +72,13 @@ struct HttpSettings {
   std::string endpoint;    // whose proxy and certificates are checked first
 };
 
-// Makes clients over HttpClient, with the proxies and certificates of the environment. They end their request
-// when `stop` becomes true, within about 50 ms. `stop` must outlive them. Errors of the factory: of
-// ParseWebUrl, ProxyFor and HttpClient::Create.
+// Makes clients over HttpClient, with the proxies and certificates of the environment. They end
+// their request when `stop` becomes true, within about 50 ms. `stop` must outlive them. Errors of
+// the factory: of ParseWebUrl, ProxyFor and HttpClient::Create.
 HttpFactory HttpClients(HttpSettings settings, const std::atomic<bool>& stop);
 
-// The seconds that the value of a field Retry-After asks to wait: a number, or a date of which now is
-// `now`, in seconds since 1970. nullopt: it is neither.
+// The seconds that the value of a field Retry-After asks to wait: a number, or a date of which now
+// is `now`, in seconds since 1970. nullopt: it is neither.
 std::optional<double> RetryAfter(std::string_view value, int64_t now);
 
 }  // namespace latte

@@ -45,7 +45,8 @@ std::vector<GgufSet> GgufModelsOf(const std::vector<HubFile>& files) {
   return GgufSetsOf(sized);
 }
 
-// The files of the GGUF model that `selection` means and, if no pattern chooses files, those about it.
+// The files of the GGUF model that `selection` means and, if no pattern chooses files, those about
+// it.
 Result<SelectedFiles> SelectGguf(const std::vector<HubFile>& files,
                                  const std::vector<GgufSet>& models, const Selection& selection,
                                  const std::string& repo) {

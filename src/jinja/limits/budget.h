@@ -1,8 +1,8 @@
-// The budget of one rendering. Every operation pays for the bytes that it reads and makes. The callers of
-// all operations of a kind (ApplyFilter, ApplyTest, CallMethod, BinaryOperation) spend steps for the
-// operands, and Evaluator::Evaluate spends bytes for the result. An operation spends more itself if it
-// takes longer than a pass over its operands. The limit of CPU time applies to all of them. Internal to
-// src/jinja, apart from Limits.
+// The budget of one rendering. Every operation pays for the bytes that it reads and makes. The
+// callers of all operations of a kind (ApplyFilter, ApplyTest, CallMethod, BinaryOperation) spend
+// steps for the operands, and Evaluator::Evaluate spends bytes for the result. An operation spends
+// more itself if it takes longer than a pass over its operands. The limit of CPU time applies to
+// all of them. Internal to src/jinja, apart from Limits.
 #pragma once
 
 #include <cstddef>

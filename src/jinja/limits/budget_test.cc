@@ -89,7 +89,8 @@ constexpr std::string_view kArguments[] = {
     "'upper'", "'map', 'upper'", "'in', texts", "indent=text"};
 
 // A share of the default limits, so that all calls together take less than a minute, under
-// ThreadSanitizer some minutes. The processor time is far more than the steps need, also with sanitizers.
+// ThreadSanitizer some minutes. The processor time is far more than the steps need, also with
+// sanitizers.
 constexpr Limits kShare = {.steps = testing_support::kUnderTsan ? 500 : 20'000,
                            .total_bytes = 64 << 20,
                            .string_bytes = 8 << 20,

@@ -174,8 +174,8 @@ class RunnerHarness {
     }
   }
 
-  // Gives every page rows: pages of the model's rows, with index keys that differ. `host` computes the keys.
-  // Errors: kExhausted.
+  // Gives every page rows: pages of the model's rows, with index keys that differ. `host` computes
+  // the keys. Errors: kExhausted.
   [[nodiscard]] Status FillDepth(const Exec& host) {
     if (options_.depth == 0) return {};
     const auto chunk =
@@ -236,7 +236,8 @@ class RunnerHarness {
 
   bool indexed() const { return cache_.spec().Has(StreamId::kIndexer); }
 
-  // Fills a cache that the host cannot write: each page is made in host memory, and a step loads it.
+  // Fills a cache that the host cannot write: each page is made in host memory, and a step loads
+  // it.
   Status FillByPages(const Exec& host) {
     LATTE_ASSIGN_OR_RETURN(LatentCache made, LatentCache::Create(cache_.spec(), 1));
     Workspace unused;
@@ -283,7 +284,8 @@ class RunnerHarness {
   Runner runner_;
 };
 
-// Runs both phases and adds what they took to `out`. `host`: as in Phase::Add; null: ops are not measured either.
+// Runs both phases and adds what they took to `out`. `host`: as in Phase::Add; null: ops are not
+// measured either.
 void MeasurePhases(RunnerHarness& harness, const BenchModelOptions& options, const MlaRates& rates,
                    const Exec* host, MeasuredSteps& steps, JsonOut& out) {
   const auto measure = [&](Phase& phase) {

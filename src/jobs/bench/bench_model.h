@@ -33,14 +33,14 @@ struct BenchModelOptions {
 
 // clang-format off
 // The cache is filled to its depth with copies of the rows of 64 random tokens: speed does not
-// depend on values. Index keys are all different, because the choice of the best does. The prompt is computed
-// in chunks of 512 tokens, by the path that the engine would choose.
+// depend on values. Index keys are all different, because the choice of the best does. The prompt
+// is computed in chunks of 512 tokens, by the path that the engine would choose.
 //   prefill   tokens_per_s; ms of the prompt, median of 3 prompts; parts: ms by op; ops
 //   ranks     of each: weight_bytes, what it has loaded; cache_bytes, its latent cache
 //   decode    tokens_per_s; ms of a step, median of all steps; parts: ms by op; ops
-//   ops       by op: ms (mean), flops, bytes, gflops; bound_ms: the larger of FLOPs at the f32 peak and bytes
-//             at the speed of memory; share: bound_ms of ms. Kernels that multiply bf16 or bytes can be
-//             faster than the bound.
+//   ops       by op: ms (mean), flops, bytes, gflops; bound_ms: the larger of FLOPs at the f32 peak
+//             and bytes at the speed of memory; share: bound_ms of ms. Kernels that multiply bf16
+//             or bytes can be faster than the bound.
 // On a GPU, parts and ops are empty and there are no ceilings: only whole steps are measured.
 // ranks: the group that computes the model, which this process leads; null: alone.
 // Errors: of Validate; kInvalidArgument for an attention that the model or the cache does not have;

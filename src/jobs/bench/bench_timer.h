@@ -1,5 +1,5 @@
-// Code shared by measurements: medians, and ceilings for comparison. It measures wall time. Other programs
-// may use the machine, so it takes medians, and measures the ceilings close in time.
+// Code shared by measurements: medians, and ceilings for comparison. It measures wall time. Other
+// programs may use the machine, so it takes medians, and measures the ceilings close in time.
 #pragma once
 
 #include <array>

@@ -24,8 +24,8 @@ inline void CopyFirstPage(LatentCache& cache) {
     }
 }
 
-// Fills the index keys of all pages with different random numbers of variance 1. Equal keys would have equal
-// scores, of which the first are chosen with little work.
+// Fills the index keys of all pages with different random numbers of variance 1. Equal keys would
+// have equal scores, of which the first are chosen with little work.
 inline void FillIndexKeys(LatentCache& cache, int64_t width, const Exec& exec, uint64_t seed = 2) {
   constexpr int64_t kRows = 4096;
   constexpr float kRoot12 = 3.4641016f;

@@ -19,7 +19,8 @@ namespace latte {
 // Every format that has an encoder.
 std::vector<const WeightFormat*> WrittenFormats();
 
-// The scheme that the format `name` of --to is written in: "int4"; nullopt if no format has the name.
+// The scheme that the format `name` of --to is written in: "int4"; nullopt if no format has the
+// name.
 std::optional<QuantScheme> FindWrittenScheme(std::string_view name);
 
 // The same, with `group` columns that share a scale if the format has groups.

@@ -41,7 +41,8 @@ JsonOut RateOrNone(double amount, double ms) {
   return amount > 0 && ms > 0 ? JsonOut(amount * 1e-6 / ms) : JsonOut();
 }
 
-// A row for each operation of a phase. Their times are means, the phase's is a median, so shares are of their sum.
+// A row for each operation of a phase. Their times are means, the phase's is a median, so shares
+// are of their sum.
 JsonOut Operations(const JsonOut& phase) {
   double whole = 0;
   for (const JsonOut& op : phase["ops"]) whole += op["ms"].get<double>();

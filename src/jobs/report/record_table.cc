@@ -92,8 +92,8 @@ std::vector<std::string> KeysOf(const JsonOut& rows) {
   return keys;
 }
 
-// Whether `value` has the shape of a table: a list of objects, or an object of objects with equal keys; and a value for
-// some key.
+// Whether `value` has the shape of a table: a list of objects, or an object of objects with equal
+// keys; and a value for some key.
 bool IsTable(const JsonOut& value) {
   if (!value.is_structured() || value.empty()) return false;
   const JsonOut& first = *value.begin();

@@ -11,7 +11,8 @@
 
 namespace latte {
 
-// "1,2,4.5": requests per second, each above 0; at most 35. Errors: kInvalidArgument naming --sweep.
+// "1,2,4.5": requests per second, each above 0; at most 35. Errors: kInvalidArgument naming
+// --sweep.
 [[nodiscard]] Result<std::vector<double>> ParseSweep(std::string_view text);
 
 // The keys of a report that a sweep shows.
@@ -21,8 +22,8 @@ struct SweepKeys {
   std::string_view gap_median, gap_p99;    // milliseconds between tokens
 };
 
-// A row for each report, and charts of both latencies against tokens per second. The reports belong to the rates;
-// a value may be null. Marks in the charts are the first column of the table.
+// A row for each report, and charts of both latencies against tokens per second. The reports belong
+// to the rates; a value may be null. Marks in the charts are the first column of the table.
 std::string SweepTable(const std::vector<double>& rates, const JsonOut& reports,
                        const SweepKeys& keys);
 

@@ -98,7 +98,8 @@ class Grid {
           Add({{batch, Decode(256)}, {1, Prompt(count, cached)}}, batch);
   }
 
-  // Adds decodes and pieces of prompts that choose their keys among one, three and seven times as many.
+  // Adds decodes and pieces of prompts that choose their keys among one, three and seven times as
+  // many.
   void AddSparse() {
     for (const int64_t times : {1, 3, 7}) {
       const int64_t cached = times * settings_.sparse_from;

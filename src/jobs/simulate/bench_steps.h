@@ -23,9 +23,9 @@ struct BenchedSteps {
 
 // Runs the model over decode steps (1 … max_sequences, at three depths), prompt pieces (4 …
 // max_batch_tokens, at three depths, by every path that the settings can choose), both together,
-// and prompts after idle time, each with sampling at temperature 1; in a model that chooses keys, also decodes
-// and prompt pieces beyond its top-k, as far as max_tokens. The cached rows repeat one page: speed does
-// not depend on values.
+// and prompts after idle time, each with sampling at temperature 1; in a model that chooses keys,
+// also decodes and prompt pieces beyond its top-k, as far as max_tokens. The cached rows repeat one
+// page: speed does not depend on values.
 //   made_for, microseconds       read by LoadStepCost
 //   worst_error, median_error    of the fit, relative to the measurement
 //   steps                        tokens, drawn, woken, pieces (groups of equal ones: how many,

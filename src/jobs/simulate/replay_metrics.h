@@ -38,8 +38,8 @@ struct TraceCounts {
 // total_tokens_per_s (including prompts), requests_per_s; p50, p90, p99 and mean of ttft_ms
 // (arrival to first token), inter_token_ms (gaps within an answer), end_to_end_ms (arrival to last
 // token); waiting_mean, waiting_peak, pages_peak, pages_total, preemptions, prefix_hit_tokens,
-// steps, step_s, real_s; of several groups also idle_share: the part of the groups' time in steps that they
-// waited for the slowest. Percentiles are values that occurred (nearest rank).
+// steps, step_s, real_s; of several groups also idle_share: the part of the groups' time in steps
+// that they waited for the slowest. Percentiles are values that occurred (nearest rank).
 JsonOut MetricsJson(std::span<const RequestTimes> requests, const TraceCounts& counts);
 
 }  // namespace latte

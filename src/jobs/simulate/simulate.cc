@@ -99,8 +99,8 @@ class Simulation {
   }
 
  private:
-  // What rank 0 learns at the end of a step, which is after it has assigned the requests that came during
-  // that step.
+  // What rank 0 learns at the end of a step, which is after it has assigned the requests that came
+  // during that step.
   struct News {
     SequenceId request = 0;
     std::optional<int32_t> token;

@@ -22,10 +22,11 @@ struct TraceResult {
   JsonOut Metrics() const;
 };
 
-// With settings.options.dp groups, each has its own scheduler and cache, and the engine's own choice gives
-// them the requests. Every answer has the length given by the trace. Requests that arrive while the queue is
-// full are refused, as in the engine. `progress`: in requests that have ended or were refused; its time does not count.
-// Requires: `trace` is sorted by arrival and fits the settings.
+// With settings.options.dp groups, each has its own scheduler and cache, and the engine's own
+// choice gives them the requests. Every answer has the length given by the trace. Requests that
+// arrive while the queue is full are refused, as in the engine. `progress`: in requests that have
+// ended or were refused; its time does not count. Requires: `trace` is sorted by arrival and fits
+// the settings.
 TraceResult Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
                      const Settings& settings, const StepCost& cost,
                      const JobProgress& progress = {});

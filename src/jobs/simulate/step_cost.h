@@ -61,8 +61,8 @@ inline constexpr std::array<std::string_view, 17> kStepTerms = {
 inline constexpr size_t kRequiredStepTerms = 15;
 using StepTerms = std::array<double, kStepTerms.size()>;
 
-// The amount of each term in a step. A piece may cross sparse_from: its first tokens count by its path, the
-// others in sparse_tokens and scored_pairs.
+// The amount of each term in a step. A piece may cross sparse_from: its first tokens count by its
+// path, the others in sparse_tokens and scored_pairs.
 StepTerms TermsOf(const StepShape& step, const StepModel& model);
 
 // The expected number of experts that `tokens` tokens choose if each chooses `chosen` of `experts`

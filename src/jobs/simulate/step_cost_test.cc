@@ -43,7 +43,8 @@ TEST(StepCost, TermsOfAStep) {
   EXPECT_EQ(terms[15] + terms[16], 0);
 }
 
-// Tokens from position 8 on choose their keys: one decode of the first kind does not, the other does.
+// Tokens from position 8 on choose their keys: one decode of the first kind does not, the other
+// does.
 TEST(StepCost, TermsOfTokensThatChooseTheirKeys) {
   const StepModel model = {Moe(), 8};
   const StepShape step = {{{1, 7, MlaPath::kAbsorbed},

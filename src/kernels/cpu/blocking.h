@@ -32,8 +32,8 @@ struct Block {
   int64_t b, m, rows, n, columns;
 };
 
-// Block number `task`. Blocks that read the same rows of B are consecutive, so that they find them in
-// the cache.
+// Block number `task`. Blocks that read the same rows of B are consecutive, so that they find them
+// in the cache.
 inline Block BlockAt(const BlockGrid& grid, int64_t task) {
   const int64_t n = task % grid.per_batch() / grid.down() * grid.columns;
   const int64_t m = task % grid.down() * grid.rows;

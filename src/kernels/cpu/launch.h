@@ -45,8 +45,8 @@ void TokenWeights(const Target&, const TokenWeightsOp::Params&, const Exec&);
 void TokenHistogram(const Target&, const TokenHistogramOp::Params&, const Exec&);
 void FindBucket(const Target&, const FindBucketOp::Params&, const Exec&);
 
-// The shapes that all kernels of an op support; SupportsX: the shapes that kernels with arithmetic X
-// support.
+// The shapes that all kernels of an op support; SupportsX: the shapes that kernels with arithmetic
+// X support.
 bool Supports(const GemmOp::Shape&);
 bool SupportsS8(const GemmOp::Shape&);       // s8 products, with or without AMX
 bool SupportsBf16(const GemmOp::Shape&);     // bf16 products

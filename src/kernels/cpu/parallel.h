@@ -11,8 +11,8 @@
 
 namespace latte::cpu {
 
-// Fewest multiply-adds of a task, about 10 µs: the cost of starting a task stays hidden, and threads
-// stay balanced. A call with fewer runs on the calling thread.
+// Fewest multiply-adds of a task, about 10 µs: the cost of starting a task stays hidden, and
+// threads stay balanced. A call with fewer runs on the calling thread.
 inline constexpr int64_t kTaskMacs = 1 << 17;
 
 // Elements of a task that moves or maps elements: some microseconds of work.

@@ -1,11 +1,11 @@
-// The interface between launch files and kernels: tasks on raw pointers, each run by one thread, and
-// the functions that run them.
+// The interface between launch files and kernels: tasks on raw pointers, each run by one thread,
+// and the functions that run them.
 //
 // Only targets/<isa>.cc is compiled with an instruction set. The linker keeps one copy of an inline
 // function; if it kept a copy that was compiled there, processors without the instruction set would
-// crash. Therefore targets/<isa>.cc includes only this header, targets.h and -inl.h files, which have
-// internal linkage. They use types and constants of target.h, targets.h and tensor/dtype.h, and call none
-// of the functions there. tools/check_isa_symbols.sh checks the objects.
+// crash. Therefore targets/<isa>.cc includes only this header, targets.h and -inl.h files, which
+// have internal linkage. They use types and constants of target.h, targets.h and tensor/dtype.h,
+// and call none of the functions there. tools/check_isa_symbols.sh checks the objects.
 #pragma once
 
 #include <cstddef>
@@ -28,15 +28,15 @@ struct Tuning {
       false;  // a core reads memory faster through many streams than through one
 };
 
-// The scratch memory of a task. It belongs to the thread, is aligned to kScratchAlignment and is not
-// initialised.
+// The scratch memory of a task. It belongs to the thread, is aligned to kScratchAlignment and is
+// not initialised.
 inline constexpr int64_t kScratchBytes = 9 << 18;  // 2.25 MiB
 inline constexpr int64_t kScratchAlignment = 64;
 
 // Strides count elements; the last dimension is contiguous everywhere.
 
-// Scales and zero points of a weight, as BlockScale of params/gemm.h; row_begin is the position of the
-// task's first row.
+// Scales and zero points of a weight, as BlockScale of params/gemm.h; row_begin is the position of
+// the task's first row.
 struct ScaleGrid {
   const void* scale;            // null: the weight is plain
   Element type;                 // kF32, kBF16 or kF16
@@ -74,8 +74,8 @@ struct PackTask {
   const void* x;  // [rows, k] bf16 or i8
   int64_t x_stride, rows, k;
   // Written. bf16: [⌈k/32⌉, 16, 16, 2] = K step, pair of columns, row, column of the pair; for e4m3
-  // weights, columns are in the order of amx_fp8-inl.h. i8: as amx_int8-inl.h defines it for tiles and
-  // gemm_s8_bcast_vnni-inl.h for VNNI.
+  // weights, columns are in the order of amx_fp8-inl.h. i8: as amx_int8-inl.h defines it for tiles
+  // and gemm_s8_bcast_vnni-inl.h for VNNI.
   void* packed;
   const float* x_scale;  // as in GemmTask
   int64_t x_scale_stride, x_group;
@@ -293,7 +293,8 @@ struct GemmKernel {
   void (*gemm)(const GemmTask&) = nullptr;  // any M and N up to the limits, of blocks of any size
   void (*silu_mul)(const SiluMulTask&) = nullptr;
   int64_t max_m = 0, max_k = 0, min_n = 0;  // limits of the call; 0: none
-  // Packs A once per call, if packs_a(type of B, M) or packs_a is null. Null: tasks read A where it is.
+  // Packs A once per call, if packs_a(type of B, M) or packs_a is null. Null: tasks read A where it
+  // is.
   void (*pack_a)(const PackTask&) = nullptr;
   PackedBlock packed_block = {};
   bool (*packs_a)(Element w, int64_t m) = nullptr;
@@ -366,8 +367,8 @@ struct Target {
                            const LogitWeights&, const LogitBuckets&, uint64_t* buckets) = nullptr;
   void (*find_bucket)(const float* z, size_t blocks, const LogitBuckets&, int32_t bucket,
                       uint8_t* found) = nullptr;
-  // Runs chains of f32 multiply-adds, of bf16 or of s8 dot products in registers or tiles; their sum
-  // goes to `sink`. Returns the number of FLOPs.
+  // Runs chains of f32 multiply-adds, of bf16 or of s8 dot products in registers or tiles; their
+  // sum goes to `sink`. Returns the number of FLOPs.
   int64_t (*f32_peak)(int64_t rounds, float* sink) = nullptr;
   int64_t (*bf16_peak)(int64_t rounds, float* sink) = nullptr;
   int64_t (*s8_peak)(int64_t rounds, float* sink) = nullptr;

@@ -1,8 +1,8 @@
 // Every kernel, once: X(kernel, params, threads of a block).
 //
-// The list has three readings. nvcc makes an entry point `latte_<kernel>` of each (images/), g++ the table of
-// the emulated driver (tests/cuda/driver), and the host its handles (launch/). A kernel has one parameter, its
-// params, which the driver copies.
+// The list has three readings. nvcc makes an entry point `latte_<kernel>` of each (images/), g++
+// the table of the emulated driver (tests/cuda/driver), and the host its handles (launch/). A
+// kernel has one parameter, its params, which the driver copies.
 #pragma once
 
 #include "src/kernels/cuda/params/attention.h"

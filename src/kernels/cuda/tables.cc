@@ -1,5 +1,5 @@
-// The kernels of GPUs, for each op. `any` kernels take every shape and sum in f32, in an order that only the
-// sizes of one result decide.
+// The kernels of GPUs, for each op. `any` kernels take every shape and sum in f32, in an order that
+// only the sizes of one result decide.
 #include <array>
 
 #include "src/kernels/backends.h"

@@ -17,8 +17,8 @@ namespace latte {
 // Scales of a weight that is quantised in blocks. Element (i, j) of the weight is, exactly,
 // (value − zero) · scale[(row_begin + i) / rows, (column_begin + j) / columns]. A slice or a head
 // may begin inside a block; column_begin and columns of a kU4 weight are even.
-// Sources: DeepSeek-V3 (arXiv 2412.19437) §3.3.2 for fp8 blocks of 128×128; compressed-tensors, GPTQ
-// and AWQ for scale groups along K (rows = 1); columns = K for one scale per row.
+// Sources: DeepSeek-V3 (arXiv 2412.19437) §3.3.2 for fp8 blocks of 128×128; compressed-tensors,
+// GPTQ and AWQ for scale groups along K (rows = 1); columns = K for one scale per row.
 struct BlockScale {
   TensorView scale;  // [block rows, block columns] f32, bf16 or f16, last dimension contiguous, any
                      // alignment; empty: scale 1
@@ -55,8 +55,8 @@ inline TensorView BatchOfOne(const TensorView& m) {
   return out;
 }
 
-// The type that kernels must read to multiply w and its gate: that of w, if it is the gate's too. Kernels
-// that read blocks, or f32 with an x of 16 bits, read all plain numbers and all blocks.
+// The type that kernels must read to multiply w and its gate: that of w, if it is the gate's too.
+// Kernels that read blocks, or f32 with an x of 16 bits, read all plain numbers and all blocks.
 inline DType TypeToRead(const TensorView& w, const TensorView& gate) {
   if (gate.empty() || gate.dtype == w.dtype || IsBlocks(w.dtype)) return w.dtype;
   return IsBlocks(gate.dtype) ? gate.dtype : DType::kF32;
@@ -194,8 +194,9 @@ struct RmsNormOp {
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1], p.w.dtype}; }
 };
 
-// y[m,:] = (x[m,:] − mean(x)) · rsqrt(variance(x) + eps) · w + b, with the variance as the mean of squared
-// differences. x and y may be the same. Source: Ba et al., Layer Normalization (arXiv 1607.06450), eq. 4.
+// y[m,:] = (x[m,:] − mean(x)) · rsqrt(variance(x) + eps) · w + b, with the variance as the mean of
+// squared differences. x and y may be the same. Source: Ba et al., Layer Normalization (arXiv
+// 1607.06450), eq. 4.
 struct LayerNormOp {
   static constexpr std::string_view kName = "layer_norm";
   struct Params {
@@ -215,8 +216,8 @@ struct LayerNormOp {
   }
 };
 
-// The angles of a step's rotary embedding: cos[t,j] = amplitude · cos(a) and sin[t,j] likewise, with
-// a = positions[t] · frequency[j] in fp32. That product is what every published implementation
+// The angles of a step's rotary embedding: cos[t,j] = amplitude · cos(a) and sin[t,j] likewise,
+// with a = positions[t] · frequency[j] in fp32. That product is what every published implementation
 // computes; one in f64 would differ from all of them.
 struct RopeAnglesOp {
   static constexpr std::string_view kName = "rope_angles";
@@ -257,8 +258,8 @@ struct RopeOp {
 //
 //   x[t,:] *= 1 + beta · ln(1 + ⌊positions[t]/period⌋)
 //
-// The factor is computed in f64 and rounded once; below position `period` it is 1, and x keeps its bytes.
-// Source: Llama 4 (transformers, get_llama_4_attn_scale).
+// The factor is computed in f64 and rounded once; below position `period` it is 1, and x keeps its
+// bytes. Source: Llama 4 (transformers, get_llama_4_attn_scale).
 struct QueryTemperatureOp {
   static constexpr std::string_view kName = "query_temperature";
   struct Params {
@@ -307,8 +308,8 @@ struct AddRmsNormOp {
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1], p.w.dtype}; }
 };
 
-// y[i,:] = x[ids[i],:]: as it is (tokens of an expert), or widened to f32 (embedding), from blocks with
-// the bits of LoadElement, then multiplied by `scale` in f32.
+// y[i,:] = x[ids[i],:]: as it is (tokens of an expert), or widened to f32 (embedding), from blocks
+// with the bits of LoadElement, then multiplied by `scale` in f32.
 struct GatherOp {
   static constexpr std::string_view kName = "gather";
   struct Params {

@@ -17,13 +17,14 @@ namespace latte {
 // Scores the keys of every new token and lists the positions of the K best, in one pass: the scores
 // of all keys never exist at once.
 //
-//   score[t,s]     = Σ_j weights[t,j] · max(q[t,j,:]·k[s,:], 0)     s ≤ position of t, j: heads of the indexer
+//   score[t,s]     = Σ_j weights[t,j] · max(q[t,j,:]·k[s,:], 0)     s ≤ position of t, j: heads of
+//                  the indexer
 //   positions[t,:] = the min(K, position of t + 1) positions with the highest scores
 //
-// Of equal scores the lower position is better; +0 and −0 are equal, and a NaN counts as −inf. max(NaN, 0)
-// is 0. So the positions depend on the scores alone, not on chunks, batch, threads or the order in which
-// keys are visited. Weights may be negative; then a score of 0 can be among the best. The positive factor
-// (heads·width)^−1/2 of published code changes no choice and is left out.
+// Of equal scores the lower position is better; +0 and −0 are equal, and a NaN counts as −inf.
+// max(NaN, 0) is 0. So the positions depend on the scores alone, not on chunks, batch, threads or
+// the order in which keys are visited. Weights may be negative; then a score of 0 can be among the
+// best. The positive factor (heads·width)^−1/2 of published code changes no choice and is left out.
 //
 // Source: DeepSeek-V3.2 report, §2.1, eq. 1.
 // clang-format on
@@ -37,8 +38,8 @@ struct IndexTopKOp {
     std::span<const SequenceChunk> sequences;  // rows without gaps
     TensorView positions;                      // [T, K] i32, written, as position_list.h defines it
     CacheRowFormat row_format = {};            // kPlain, or kF8 with no rope part
-    // [T, K] f32, written: the scores of the listed positions, NaN as −inf; the rest of a row is 0. Empty: not
-    // wanted. Kernels of GPUs write none.
+    // [T, K] f32, written: the scores of the listed positions, NaN as −inf; the rest of a row is 0.
+    // Empty: not wanted. Kernels of GPUs write none.
     TensorView scores = {};
   };
   struct Shape {

@@ -4,9 +4,9 @@
 // cached row's latent and rope part · N, R, V widths per head of the expanded form.
 //
 // Conventions: scores are scaled, then exponentiated in f32. lse is a natural logarithm. A query
-// that sees no key has lse = −inf and a zero output. The result of one (token, head) depends only on
-// its query and its keys: blocks of keys are anchored at absolute positions, so chunking, batch and
-// threads change no byte.
+// that sees no key has lse = −inf and a zero output. The result of one (token, head) depends only
+// on its query and its keys: blocks of keys are anchored at absolute positions, so chunking, batch
+// and threads change no byte.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ namespace latte {
 
 // Writes the cached rows of the new tokens into their pages: row t = [first[t,:] | second[t,:]],
 // rounded to the dtype of the cache or quantised to its format. For a quantised format, first is
-// the latent and second the rope part. A row whose slot is −1 is not written: another rank has its page.
-// Kernels of GPUs take no such slot.
+// the latent and second the rope part. A row whose slot is −1 is not written: another rank has its
+// page. Kernels of GPUs take no such slot.
 struct AppendOp {
   static constexpr std::string_view kName = "append";
   struct Params {
@@ -103,8 +103,8 @@ struct GatherPagesOp {
   }
 };
 
-// Attention of M rows, not normalised: o = Σ_j e^(s_j−max)·c_kv[j], max = max_j s_j, sum = Σ_j e^(s_j−max).
-// A row without keys has zeros, and −inf as max.
+// Attention of M rows, not normalised: o = Σ_j e^(s_j−max)·c_kv[j], max = max_j s_j, sum = Σ_j
+// e^(s_j−max). A row without keys has zeros, and −inf as max.
 struct SplitResults {
   TensorView o;    // [M, C] f32, contiguous
   TensorView max;  // [M] f32
@@ -112,9 +112,10 @@ struct SplitResults {
 };
 
 // clang-format off
-// Absorbed attention: every new token attends, in latent space, to the cached tokens of its sequence
-// up to and including itself or, if there are lists of positions, to the listed ones. With several
-// owners of keys, a call attends to the keys of one of them: a token without such keys has a zero output.
+// Absorbed attention: every new token attends, in latent space, to the cached tokens of its
+// sequence up to and including itself or, if there are lists of positions, to the listed ones. With
+// several owners of keys, a call attends to the keys of one of them: a token without such keys has
+// a zero output.
 //
 //   s[t,h,j]        = scale · ( q_latent[t,h,:]·c_kv[j,:] + q_rope[t,h,:]·k_rope[j,:] )
 //                     for the keys j ≤ position of t, or the keys j in the list of t
@@ -139,13 +140,13 @@ struct MlaDecodeOp {
     // [T, K] i32, as position_list.h defines it; empty: all keys. A list of all keys up to a token
     // gives the bytes of attention without lists.
     TensorView positions = {};
-    // The keys that are read; pages of others may have any number. Kernels of GPUs take one owner only; if
-    // there are lists of positions, kernels of processors too.
+    // The keys that are read; pages of others may have any number. Kernels of GPUs take one owner
+    // only; if there are lists of positions, kernels of processors too.
     KeyOwner owner = {};
     // Empty, or the result of each split of the owner, written in place of o_latent and lse: of
-    // sequences[0] all rows (token, head) of its first split, then of its second; then of sequences[1].
-    // M = H · RowsOfSplits. The bytes are those that MergeSplitsOp needs to give what one owner of all keys
-    // gives.
+    // sequences[0] all rows (token, head) of its first split, then of its second; then of
+    // sequences[1]. M = H · RowsOfSplits. The bytes are those that MergeSplitsOp needs to give what
+    // one owner of all keys gives.
     SplitResults splits = {};
   };
   struct Shape {
@@ -176,8 +177,8 @@ struct MlaDecodeOp {
       out.flops += 2 * s.h * (2 * s.c + s.r) * pairs;
       out.bytes += keys * p.pages.shape[2] * SizeOf(p.pages.dtype);
     };
-    // New token i sees total_len − count + i + 1 keys; of these a list has as many as it has room for.
-    // The lists themselves may lie where the host cannot read them.
+    // New token i sees total_len − count + i + 1 keys; of these a list has as many as it has room
+    // for. The lists themselves may lie where the host cannot read them.
     for (const SequenceChunk& q : p.sequences) {
       if (p.positions.empty()) {
         add(q.count * q.total_len() - q.count * (q.count - 1) / 2, q.total_len());
@@ -221,8 +222,8 @@ struct MergeSplitsOp {
 //   o[t,h,:] = Σ_j softmax_j(s[t,h,:]) · v[j,h,:]
 //   lse[t,h] = log Σ_j exp(s[t,h,j])
 //
-// Under bf16 arithmetic a kernel may round queries, keys, values and probabilities to bf16 before it
-// multiplies them. It never rounds the sum of the probabilities, and therefore not lse.
+// Under bf16 arithmetic a kernel may round queries, keys, values and probabilities to bf16 before
+// it multiplies them. It never rounds the sum of the probabilities, and therefore not lse.
 // clang-format on
 struct MhaOp {
   static constexpr std::string_view kName = "mha";
@@ -258,7 +259,8 @@ struct MhaOp {
 };
 
 // clang-format off
-// Merges the result (o_b, lse_b) of attention to later keys into the result (o, lse) of earlier ones:
+// Merges the result (o_b, lse_b) of attention to later keys into the result (o, lse) of earlier
+// ones:
 //
 //   lse' = log( e^lse + e^lse_b )      o' = e^(lse − lse')·o + e^(lse_b − lse')·o_b
 //

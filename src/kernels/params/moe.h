@@ -1,4 +1,5 @@
-// Mixture-of-experts ops: the router's choice, the products of experts, the weighted sum of outputs.
+// Mixture-of-experts ops: the router's choice, the products of experts, the weighted sum of
+// outputs.
 #pragma once
 
 #include <algorithm>
@@ -75,8 +76,8 @@ struct ExpertWeights {
 //
 //   y[i,:] = x[i,:]·W[e]ᵀ, with a gate silu(x[i,:]·G[e]ᵀ) ⊙ (x[i,:]·W[e]ᵀ)
 //
-// The numbers of rows lie where the op runs, and the caller does not know them. Each row is summed as
-// in a GEMM of the same weights.
+// The numbers of rows lie where the op runs, and the caller does not know them. Each row is summed
+// as in a GEMM of the same weights.
 struct ExpertGemmOp {
   static constexpr std::string_view kName = "expert_gemm";
   struct Params {
@@ -88,8 +89,8 @@ struct ExpertGemmOp {
     TensorView y;  // [R, N] f32, written in rows of experts with weights; last dimension contiguous
     TensorView x_scale;   // of an i8 x: [R, ⌈K/x_group⌉] f32, last dimension contiguous
     int64_t x_group = 0;  // activations per scale, counted from column 0
-    // One problem of known size, or none, with the experts' TypeToRead and scale groups: computed in
-    // the same call.
+    // One problem of known size, or none, with the experts' TypeToRead and scale groups: computed
+    // in the same call.
     std::span<const GemmProblem> shared;
 
     // The product of expert `e`. Requires: weights of it, and readable `first`.
@@ -144,7 +145,8 @@ struct ExpertGemmOp {
   }
 };
 
-// y[t,:] += Σ_k weights[t,k] · x[rows[t,k],:], summed in the order of k; without `add`, y is the sum.
+// y[t,:] += Σ_k weights[t,k] · x[rows[t,k],:], summed in the order of k; without `add`, y is the
+// sum.
 struct CombineOp {
   static constexpr std::string_view kName = "combine";
   struct Params {

@@ -1,14 +1,14 @@
 // Lists of positions for sparse attention: which keys of its sequence each new token attends to.
 //
-// Layout     [T, K] i32, K > 0, contiguous. Row t lists positions in the token's sequence, in ascending order,
-//            each once and none after the token's own; −1 fills up the rest of the row. A row may be
-//            empty.
-// Source     vLLM's and SGLang's sparse MLA for DeepSeek-V3.2: the indexer writes [tokens, topk] i32
-//            positions, −1 where there are fewer, and another kernel converts them to the rows of the
-//            paged cache that FlashMLA's `indices` contain (deepseek-ai/FlashMLA,
+// Layout     [T, K] i32, K > 0, contiguous. Row t lists positions in the token's sequence, in
+//            ascending order, each once and none after the token's own; −1 fills up the rest of the
+//            row. A row may be empty.
+// Source     vLLM's and SGLang's sparse MLA for DeepSeek-V3.2: the indexer writes [tokens, topk]
+//            i32 positions, −1 where there are fewer, and another kernel converts them to the rows
+//            of the paged cache that FlashMLA's `indices` contain (deepseek-ai/FlashMLA,
 //            flash_mla_with_kvcache). Here the attention op converts them.
-// Order      They list positions by falling score or in any order. Here they ascend, so that sums run in
-//            the order of keys and the bytes depend only on which positions are listed.
+// Order      They list positions by falling score or in any order. Here they ascend, so that sums
+//            run in the order of keys and the bytes depend only on which positions are listed.
 #pragma once
 
 #include <algorithm>

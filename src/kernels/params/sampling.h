@@ -1,7 +1,7 @@
-// Ops over one row of logits, for sampling: maxima, weights (probabilities relative to the likeliest
-// token) and a histogram of them. All arithmetic is IEEE operations on single
-// logits, without fused or reordered operations, and weights are integers: every kernel gives the same
-// bits on every machine.
+// Ops over one row of logits, for sampling: maxima, weights (probabilities relative to the
+// likeliest token) and a histogram of them. All arithmetic is IEEE operations on single
+// logits, without fused or reordered operations, and weights are integers: every kernel gives the
+// same bits on every machine.
 //
 // Logits lie in blocks of kLogitBlock, the last of which may be shorter.
 #pragma once
@@ -22,8 +22,8 @@ struct LogitShape {
   bool operator==(const LogitShape&) const = default;
 };
 
-// weight(z) = ⌊2^40 · 2^x⌋ with x = (z − max) · scale, and 0 where x < cut. Whole numbers, so that a
-// sum does not depend on its order. Apart from rounding down, a weight is off by at most 4e−6 of
+// weight(z) = ⌊2^40 · 2^x⌋ with x = (z − max) · scale, and 0 where x < cut. Whole numbers, so that
+// a sum does not depend on its order. Apart from rounding down, a weight is off by at most 4e−6 of
 // itself (exp2 in fp32).
 struct WeightScale {
   static constexpr float kNoCut = -40;

@@ -1,5 +1,6 @@
-// The part of one sequence that a step computes: new tokens (of a prompt or generated), cached length,
-// cache pages and attention path. The scheduler, the layers and the kernels share this struct.
+// The part of one sequence that a step computes: new tokens (of a prompt or generated), cached
+// length, cache pages and attention path. The scheduler, the layers and the kernels share this
+// struct.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +40,11 @@ struct SequenceChunk {
   int64_t count = 0;                     // new tokens
   int64_t cached_len = 0;                // tokens in the cache before this step
   MlaPath path = MlaPath::kAbsorbed;
-  // ⌈total_len/P⌉ pages in order, the new tokens' included; as an argument of a kernel on its device
+  // ⌈total_len/P⌉ pages in order, the new tokens' included; as an argument of a kernel on its
+  // device
   std::span<const int32_t> pages = {};
-  // The chunk in the memory that computes the step, where neighbours are neighbours too. Null outside of a
-  // step: then only kernels of processors take it.
+  // The chunk in the memory that computes the step, where neighbours are neighbours too. Null
+  // outside of a step: then only kernels of processors take it.
   const StepChunk* placed = nullptr;
 
   // A chunk of `tokens`, alone in a step.

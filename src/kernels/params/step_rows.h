@@ -1,5 +1,5 @@
-// Ops before and after the layers of a step: rows that are kept on the device, rows that are checked, pages
-// that are moved.
+// Ops before and after the layers of a step: rows that are kept on the device, rows that are
+// checked, pages that are moved.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct FiniteRowsOp {
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1]}; }
 };
 
-// y[slots[m],:] = x[m,:] for every slot that is not negative: the hidden states from which drafts are made
-// later. Other rows of y keep their values. No slot is given twice.
+// y[slots[m],:] = x[m,:] for every slot that is not negative: the hidden states from which drafts
+// are made later. Other rows of y keep their values. No slot is given twice.
 struct PackDraftsOp {
   static constexpr std::string_view kName = "pack_drafts";
   struct Params {
@@ -40,8 +40,8 @@ struct PackDraftsOp {
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1]}; }
 };
 
-// Copies one cache page of all layers of a stream, to another page or between the page and contiguous
-// memory, where the layers follow one another.
+// Copies one cache page of all layers of a stream, to another page or between the page and
+// contiguous memory, where the layers follow one another.
 struct CopyPageOp {
   static constexpr std::string_view kName = "copy_page";
   struct Params {

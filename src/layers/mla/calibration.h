@@ -40,10 +40,10 @@ struct MlaRates {
   static MlaRates Typical(const Machine& machine);
 };
 
-// The JSON form of rates, and the rates of a file. Where a file has no rate of the indexer, the typical
-// one is used: it prices sparse attention and chooses no path. Errors of LoadRates: from reading and parsing;
-// kCorrupt for rates that are not positive or sizes that do not rise; kInvalidArgument for rates of
-// another instruction set.
+// The JSON form of rates, and the rates of a file. Where a file has no rate of the indexer, the
+// typical one is used: it prices sparse attention and chooses no path. Errors of LoadRates: from
+// reading and parsing; kCorrupt for rates that are not positive or sizes that do not rise;
+// kInvalidArgument for rates of another instruction set.
 JsonOut ToJson(const MlaRates& rates, const Machine& machine);
 [[nodiscard]] Result<MlaRates> LoadRates(const std::string& path, const Machine& machine);
 

@@ -24,8 +24,8 @@ Tensor Random(std::vector<int64_t> shape, std::mt19937& rng) {
   return out;
 }
 
-// The keys that each token chooses with a cache of latents of type `cache`. One number of each key is
-// much larger than the others.
+// The keys that each token chooses with a cache of latents of type `cache`. One number of each key
+// is much larger than the others.
 class IndexerTest : public testing::Test {
  protected:
   std::vector<std::set<int32_t>> Choose(CacheDType cache_dtype) {

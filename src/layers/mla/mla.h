@@ -1,7 +1,7 @@
 // clang-format off
-// Multi-head Latent Attention (MLA): one attention layer, three exact ways to evaluate it, and one over chosen keys.
-// Start here. Symbols follow DeepSeek-V2 (arXiv 2405.04434, eq. 9–19); docs/math/mla.md
-// derives the formulas.
+// Multi-head Latent Attention (MLA): one attention layer, three exact ways to evaluate it, and one
+// over chosen keys. Start here. Symbols follow DeepSeek-V2 (arXiv 2405.04434, eq. 9–19);
+// docs/math/mla.md derives the formulas.
 //
 //   T  new tokens in this step              H  heads
 //   S  keys: cached and new tokens          N  width of q and k per head, not rotated ("nope")
@@ -17,8 +17,8 @@
 //   x ─┬─ W_DKV, RMSNorm ──▶ c_kv   [T, C]  ┐ one row per token, shared by all heads:
 //      └─ W_KR, RoPE ──────▶ k_rope [T, R]  ┘ the cache stores [c_kv | k_rope], C + R numbers
 //
-//   If Cq = 0, the model has no query latent: W_UQ and W_QR multiply x itself. Mistral 4 then multiplies
-//   q_nope[t] and q_rope[t] by 1 + β·ln(1 + ⌊position of t / original context⌋).
+//   If Cq = 0, the model has no query latent: W_UQ and W_QR multiply x itself. Mistral 4 then
+//   multiplies q_nope[t] and q_rope[t] by 1 + β·ln(1 + ⌊position of t / original context⌋).
 //
 // 2. Attend, for every head, from each new token t to the keys s ≤ t. Two forms, same result:
 //
@@ -56,8 +56,8 @@
 
 namespace latte {
 
-// Ranks that divide a cache have the same H heads. Each computes them over its own keys, then passes on
-// the finished output of some: rank i of heads [begins[i], begins[i + 1]).
+// Ranks that divide a cache have the same H heads. Each computes them over its own keys, then
+// passes on the finished output of some: rank i of heads [begins[i], begins[i + 1]).
 struct HeadRanges {
   std::vector<int64_t> begins = {};  // [ranks + 1]
   int64_t own = 0;                   // the place of this rank
@@ -130,10 +130,10 @@ inline bool OwnsChoice(const MlaLayer& mla, const StepContext& step) {
   return mla.indexer && step.cache->spec().Has(StreamId::kIndexer);
 }
 
-// The parts of Forward; x as in Forward, o is [T, own heads, V] f32. Project reads x once for both of its
-// products and, if latents are cached, appends them. Attend writes the rows of o that belong to
-// `group`, one or more neighbouring sequences of one path, by that path. key_positions: of the step;
-// empty: tokens attend to all keys up to themselves.
+// The parts of Forward; x as in Forward, o is [T, own heads, V] f32. Project reads x once for both
+// of its products and, if latents are cached, appends them. Attend writes the rows of o that belong
+// to `group`, one or more neighbouring sequences of one path, by that path. key_positions: of the
+// step; empty: tokens attend to all keys up to themselves.
 MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
                        StepContext& step);
 // AppendExpanded writes keys and values where those are cached.

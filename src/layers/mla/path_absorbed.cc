@@ -1,9 +1,11 @@
 // Absorbed attention: q_latent = W_UKᵀ·q_nope, attention over latents, o = W_UV·o_latent. Used for
 // decoding and short continuations, and for sparse attention with a list of positions per token.
 //
-// Ranks that divide the cache have the same queries. Each attends to its own keys, and they merge the results:
+// Ranks that divide the cache have the same queries. Each attends to its own keys, and they merge
+// the results:
 //
-//   parallel     W_UV before the merge: outputs of V numbers with their lse, by LseMergeOp in the order of ranks
+//   parallel     W_UV before the merge: outputs of V numbers with their lse, by LseMergeOp in the
+//                order of ranks
 //   each split   W_UV after the merge: splits of C numbers, by MergeSplitsOp in the order of keys
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
@@ -33,8 +35,8 @@ TensorView RoundQueries(const TensorView& x, StepContext& step) {
   return rounded;
 }
 
-// o = W_UV·o_latent, one product per head of kv_b. Each row of o_latent is rounded separately, as for
-// every product with kv_b. o_latent: [T, H, C] contiguous; o: [T, H, V].
+// o = W_UV·o_latent, one product per head of kv_b. Each row of o_latent is rounded separately, as
+// for every product with kv_b. o_latent: [T, H, C] contiguous; o: [T, H, V].
 void UpProjectValues(const MlaDims& dims, const Linear& kv_b, const TensorView& o_latent,
                      const TensorView& o, StepContext& step) {
   const int64_t t = o.shape[0];

@@ -1,6 +1,6 @@
 // Chooses the form of attention for a prompt, absorbed or expanded: pure arithmetic over
-// lengths and the machine's rates (docs/math/mla.md §10). Generated tokens are always absorbed. Tokens
-// that choose their keys (§12) are sparse on any path; here they only have a price.
+// lengths and the machine's rates (docs/math/mla.md §10). Generated tokens are always absorbed.
+// Tokens that choose their keys (§12) are sparse on any path; here they only have a price.
 #pragma once
 
 #include <span>
@@ -32,16 +32,16 @@ struct PathChoice {
   // Of the dense tokens, by either path.
   PathCost absorbed;
   PathCost latent;
-  // The sparse tokens: absorbed attention to the chosen keys, and the choice in a layer that owns an
-  // indexer. The choice counts the queries and the scores; the products that every token needs, for
-  // its index key, do not count.
+  // The sparse tokens: absorbed attention to the chosen keys, and the choice in a layer that owns
+  // an indexer. The choice counts the queries and the scores; the products that every token needs,
+  // for its index key, do not count.
   PathCost sparse;
   PathCost indexer;
 };
 
-// The costs of the paths, and the cheaper path of the dense tokens; absorbed on a tie. The chunks of
-// the prompt count as 512 tokens whatever they are, so the choice does not depend on them. `indexer`: of
-// the model, if its tokens choose keys; heads == 0: all tokens are dense.
+// The costs of the paths, and the cheaper path of the dense tokens; absorbed on a tie. The chunks
+// of the prompt count as 512 tokens whatever they are, so the choice does not depend on them.
+// `indexer`: of the model, if its tokens choose keys; heads == 0: all tokens are dense.
 // Requires: with an indexer, rates.indexer is not empty.
 PathChoice ChoosePath(const MlaDims& dims, const PromptShape& prompt, const MlaRates& rates,
                       const IndexerDims& indexer = {});

@@ -25,8 +25,8 @@ struct ExpandedKeys {
 // the rows of one head would share a few sets of the caches.
 constexpr int64_t kPad = 16;
 
-// Cached rows [begin, end) of a stream, as f32. width: numbers per row. Ranks that divide the cache give
-// theirs to all.
+// Cached rows [begin, end) of a stream, as f32. width: numbers per row. Ranks that divide the cache
+// give theirs to all.
 TensorView GatherKeys(const MlaLayer& mla, StreamId stream, int64_t width,
                       const SequenceChunk& sequence, int64_t begin, int64_t end,
                       StepContext& step) {
@@ -55,8 +55,8 @@ TensorView Heads(const TensorView& rows, int64_t begin, int64_t heads, int64_t p
   return out;
 }
 
-// Rows are rounded one by one, so keys and values of a token do not depend on the chunk that expands
-// them.
+// Rows are rounded one by one, so keys and values of a token do not depend on the chunk that
+// expands them.
 ExpandedKeys ExpandLatents(const MlaLayer& mla, const HeadRanges& parts,
                            const SequenceChunk& sequence, int64_t begin, int64_t end,
                            StepContext& step) {

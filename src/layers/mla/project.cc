@@ -1,4 +1,5 @@
-// Projections x → q_nope, q_rope, c_kv, k_rope, the queries' temperature, and the append of cached rows. All paths share it.
+// Projections x → q_nope, q_rope, c_kv, k_rope, the queries' temperature, and the append of cached
+// rows. All paths share it.
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"

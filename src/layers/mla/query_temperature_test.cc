@@ -1,5 +1,5 @@
-// The temperature of queries (Mistral 4) on every path: a query at position p must attend as in a layer
-// without temperature whose scale is that of the position.
+// The temperature of queries (Mistral 4) on every path: a query at position p must attend as in a
+// layer without temperature whose scale is that of the position.
 #include <numeric>
 #include <random>
 
@@ -52,8 +52,8 @@ class QueryTemperature : public testing::TestWithParam<MlaPath> {
     return out;
   }
 
-  // Rows [count, D] of attention of the tokens from position `begin` on, of one chunk, with the layer's
-  // temperature (query_beta > 0) or without it.
+  // Rows [count, D] of attention of the tokens from position `begin` on, of one chunk, with the
+  // layer's temperature (query_beta > 0) or without it.
   std::vector<float> Attention(double query_beta, double scale, int64_t begin, int64_t count) {
     mla_.rope.query_beta = query_beta;
     mla_.scale = static_cast<float>(scale);
@@ -94,8 +94,9 @@ class QueryTemperature : public testing::TestWithParam<MlaPath> {
   MlaLayer mla_;
 };
 
-// The factor is rounded in another place, so scores of at most 50 differ by 50·2^−22, probabilities by as
-// much of themselves, and outputs below 40 by less than 1e-3. A wrong factor differs by more than 1 %.
+// The factor is rounded in another place, so scores of at most 50 differ by 50·2^−22, probabilities
+// by as much of themselves, and outputs below 40 by less than 1e-3. A wrong factor differs by more
+// than 1 %.
 TEST_P(QueryTemperature, IsAScaleOfThePosition) {
   const struct {
     int64_t begin;  // of a chunk whose second token starts a period

@@ -17,8 +17,8 @@ constexpr int64_t kBytesOfExchange = 256 << 10;
 
 size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
-// A token travels as x [D] f32, its experts [K] i32 and their weights [K] f32, side by side: numbers that are
-// only copied.
+// A token travels as x [D] f32, its experts [K] i32 and their weights [K] f32, side by side:
+// numbers that are only copied.
 int64_t RecordWidth(const MoeDims& dims, int64_t d) { return d + 2 * dims.chosen; }
 
 // Shapes: records [M, D + 2K] f32, written, rows contiguous.
@@ -60,7 +60,8 @@ std::vector<int64_t> Times(std::vector<int64_t> counts, int64_t factor) {
   return counts;
 }
 
-// All ranks receive the tokens of all. places: of each rank's records, at least as many as its tokens.
+// All ranks receive the tokens of all. places: of each rank's records, at least as many as its
+// tokens.
 ReceivedTokens GatherTokens(const MoeLayer& moe, const RoutedTokens& own, const TokenShares& shares,
                             const std::vector<int64_t>& places, StepContext& step) {
   Communicator& ranks = *step.expert_ranks;

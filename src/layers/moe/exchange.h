@@ -9,7 +9,8 @@
 
 namespace latte {
 
-// Which of the tokens of all groups, in order, each rank sends: a group's tokens are divided among its ranks.
+// Which of the tokens of all groups, in order, each rank sends: a group's tokens are divided among
+// its ranks.
 class TokenShares {
  public:
   // group_tokens: [groups]; each group has as many of the `ranks` ranks.
@@ -36,13 +37,13 @@ class TokenShares {
   std::vector<int64_t> begins_;  // [ranks + 1]
 };
 
-// The form in which kAuto exchanges `tokens` tokens of all groups, D numbers each. A function of its
-// arguments alone, so that all ranks choose alike.
+// The form in which kAuto exchanges `tokens` tokens of all groups, D numbers each. A function of
+// its arguments alone, so that all ranks choose alike.
 //
 //   gather      a rank receives all tokens, in one exchange
 //   all-to-all  it receives those that chose one of its experts, in two: the numbers of tokens go
-//               first. If all experts are equally likely, and a rank has S of E, a token chooses one
-//               of them with the probability 1 − Π_{i<K} (E − S − i) / (E − i).
+//               first. If all experts are equally likely, and a rank has S of E, a token chooses
+//               one of them with the probability 1 − Π_{i<K} (E − S − i) / (E − i).
 ExpertExchange CheaperExchange(const MoeDims& dims, int64_t d, int64_t tokens, int64_t ranks);
 
 // Tokens that a rank has received, in the order of their senders and as these have them.
@@ -52,23 +53,23 @@ struct ReceivedTokens {
 };
 
 // Sends this rank's tokens to the ranks that need them: to all, or with kAllToAll to the ranks that
-// have the chosen experts. Every rank of step.expert_ranks calls it. x travels in f32: it is rounded where
-// it arrives, to the same bytes.
+// have the chosen experts. Every rank of step.expert_ranks calls it. x travels in f32: it is
+// rounded where it arrives, to the same bytes.
 ReceivedTokens SendTokens(const MoeLayer& moe, const RoutedTokens& own, const TokenShares& shares,
                           ExpertExchange exchange, StepContext& step);
 
-// Returns rows of whole experts to the ranks that sent their tokens. rows: [M, D] f32, to_ranks[r] of them
-// for rank r in turn, each in the order of its tokens and, for a token, of its choices. Returns the rows of
-// `own` tokens [T·K, D], and writes the row of each (t, k) to
+// Returns rows of whole experts to the ranks that sent their tokens. rows: [M, D] f32, to_ranks[r]
+// of them for rank r in turn, each in the order of its tokens and, for a token, of its choices.
+// Returns the rows of `own` tokens [T·K, D], and writes the row of each (t, k) to
 // row_of_pair[t·K + k]. Every rank of step.expert_ranks
 // calls it.
 TensorView ReturnRows(const MoeLayer& moe, const TensorView& rows,
                       std::span<const int64_t> to_ranks, const RoutedTokens& own,
                       std::span<int32_t> row_of_pair, StepContext& step);
 
-// Fills y [T, D] f32, the tokens of this rank's group, from the columns that all ranks have computed for the
-// tokens of all groups. share: [tokens of all groups, this rank's share of D] f32. Every rank of
-// step.expert_ranks calls it.
+// Fills y [T, D] f32, the tokens of this rank's group, from the columns that all ranks have
+// computed for the tokens of all groups. share: [tokens of all groups, this rank's share of D] f32.
+// Every rank of step.expert_ranks calls it.
 void ReturnColumns(const TensorView& share, const TensorView& y, const TokenShares& shares,
                    StepContext& step);
 

@@ -58,8 +58,8 @@ TEST(CheaperExchange, ManyTokensGoOnlyToTheRanksThatTheyChose) {
   EXPECT_EQ(CheaperExchange(Dims(4, 4), kD, 1 << 20, 4), ExpertExchange::kGather);
 }
 
-// Ranks with tokens that chose experts at random. Element d of token t of the rank that sends it is a
-// function of all three.
+// Ranks with tokens that chose experts at random. Element d of token t of the rank that sends it is
+// a function of all three.
 class ExchangeTest : public testing::Test {
  protected:
   struct Rank {

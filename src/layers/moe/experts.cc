@@ -61,8 +61,8 @@ void RequestMatrix(const TensorView& matrix) {
   ReadAhead({matrix.data, static_cast<size_t>(matrix.shape[0] * row)});
 }
 
-// Experts with tokens are read from disk while the first of them are computed, and not page by page as
-// they are touched.
+// Experts with tokens are read from disk while the first of them are computed, and not page by page
+// as they are touched.
 void RequestExperts(const MoeLayer& moe, std::span<const int32_t> first) {
   for (size_t e = 0; e < moe.experts.size(); ++e) {
     if (first[e] == first[e + 1]) continue;

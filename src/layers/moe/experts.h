@@ -1,4 +1,5 @@
-// The steps of a mixture-of-experts layer on one rank: the router's choice, and the rows of experts.
+// The steps of a mixture-of-experts layer on one rank: the router's choice, and the rows of
+// experts.
 #pragma once
 
 #include <optional>
@@ -45,15 +46,15 @@ ExpertRows SharedExpert(const MoeLayer& moe, const Activations& x, const TensorV
                         StepContext& step);
 
 // This rank's routed experts over their rows, which are tokens of x. token: of each row. first: of
-// Grouping, from this rank's first expert on. y [rows, D, or this rank's share of D] f32. Empty: there
-// is no row or no expert.
+// Grouping, from this rank's first expert on. y [rows, D, or this rank's share of D] f32. Empty:
+// there is no row or no expert.
 std::optional<ExpertRows> RoutedExperts(const MoeLayer& moe, const Activations& x,
                                         std::span<const int32_t> first,
                                         std::span<const int32_t> token, const TensorView& y,
                                         StepContext& step);
 
-// All experts, each over its own rows, in two passes. Weights of chosen experts are read once. The ranks of
-// step.tensor_ranks that share experts call it together.
+// All experts, each over its own rows, in two passes. Weights of chosen experts are read once. The
+// ranks of step.tensor_ranks that share experts call it together.
 void RunExperts(const MoeLayer& moe, const std::optional<ExpertRows>& shared,
                 const std::optional<ExpertRows>& routed, StepContext& step);
 
@@ -63,9 +64,10 @@ struct RowsOfExperts {
   std::span<int32_t> first;  // [E+1] rows of expert e are [first[e], first[e+1])
 };
 
-// Every expert that a token chose over its rows, as far as this rank has it, and the shared expert, whose
-// columns go to `share` [M, this rank's share of D] f32. width: D with whole experts, else that share. The
-// ranks of step.tensor_ranks have the experts and call it together with the same tokens.
+// Every expert that a token chose over its rows, as far as this rank has it, and the shared expert,
+// whose columns go to `share` [M, this rank's share of D] f32. width: D with whole experts, else
+// that share. The ranks of step.tensor_ranks have the experts and call it together with the same
+// tokens.
 RowsOfExperts ComputeExperts(const MoeLayer& moe, const RoutedTokens& tokens,
                              const TensorView& share, int64_t width, StepContext& step);
 

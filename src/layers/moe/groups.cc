@@ -14,7 +14,8 @@
 namespace latte {
 namespace {
 
-// The received pairs (token, expert) of this rank's experts, in the order of senders, tokens and choices.
+// The received pairs (token, expert) of this rank's experts, in the order of senders, tokens and
+// choices.
 struct OwnPairs {
   std::vector<int32_t> expert;    // [P] number among this rank's
   std::vector<int32_t> token;     // [P] row of the received tokens
@@ -46,8 +47,8 @@ TensorView RowsAt(const TensorView& from, std::span<const int32_t> rows, StepCon
   return out;
 }
 
-// Rows of this rank's experts over `pairs`, in the order of pairs [P, D] f32. Writes the columns of the
-// shared expert over x, the tokens of the group, to `share`.
+// Rows of this rank's experts over `pairs`, in the order of pairs [P, D] f32. Writes the columns of
+// the shared expert over x, the tokens of the group, to `share`.
 TensorView ComputeOwnPairs(const MoeLayer& moe, const ReceivedTokens& received,
                            const OwnPairs& pairs, const TensorView& x, const TensorView& share,
                            StepContext& step) {

@@ -5,8 +5,8 @@
 //
 // Tokens are grouped by expert, so the weights of every chosen expert are read once per step. Sums
 // run in the order of k, so the result of a token does not depend on other tokens.
-// If several groups of ranks share the experts (step.expert_ranks), they compute them together (groups.h).
-// Source: DeepSeek-V3 (arXiv 2412.19437) §2.1.2.
+// If several groups of ranks share the experts (step.expert_ranks), they compute them together
+// (groups.h). Source: DeepSeek-V3 (arXiv 2412.19437) §2.1.2.
 // clang-format on
 #pragma once
 
@@ -19,8 +19,8 @@
 
 namespace latte {
 
-// One projection of the experts that one call can compute; experts that are stored otherwise have no
-// weights here.
+// One projection of the experts that one call can compute; experts that are stored otherwise have
+// no weights here.
 struct ExpertTable {
   std::vector<ExpertWeights> weights;  // of each expert of MoeLayer
   size_t example = 0;                  // an expert that has weights
@@ -31,7 +31,8 @@ struct MoeLayer {
   MoeDims dims;
   Linear router;  // [E, D]; multiplied in fp32 always
   Tensor bias;    // [E] f32, e_score_correction_bias; empty when the router has none
-  // Of all ranks, this one's share of each expert; or, with whole_experts, the experts from first_expert on.
+  // Of all ranks, this one's share of each expert; or, with whole_experts, the experts from
+  // first_expert on.
   std::vector<Mlp> experts;
   std::vector<ExpertTable> up_tables, down_tables;  // views of `experts`, by Tabulate
   bool whole_experts = false;

@@ -28,19 +28,19 @@ class Access {
   // key with characters that a header field cannot carry, or salt_by_key without keys.
   [[nodiscard]] static Result<Access> Create(const ServeOptions& options);
 
-  // Checks Host and Origin. A server that listens on loopback serves the names of this machine only:
-  // a web page whose name was rebound to 127.0.0.1 sends its own name. nullopt: allowed.
+  // Checks Host and Origin. A server that listens on loopback serves the names of this machine
+  // only: a web page whose name was rebound to 127.0.0.1 sends its own name. nullopt: allowed.
   std::optional<Refusal> CheckSite(const HttpRequest& request) const;
 
-  // Checks `Authorization: Bearer KEY`, `X-Api-Key: KEY` and `Api-Key: KEY`; one of them suffices. The time does not depend
-  // on how much of a key is right. nullopt: allowed.
+  // Checks `Authorization: Bearer KEY`, `X-Api-Key: KEY` and `Api-Key: KEY`; one of them suffices.
+  // The time does not depend on how much of a key is right. nullopt: allowed.
   std::optional<Refusal> CheckKey(const HttpRequest& request) const;
 
   // The value of Access-Control-Allow-Origin; nullopt: the fields of CORS are left out.
   std::optional<std::string> AllowedOrigin(const HttpRequest& request) const;
 
-  // The secret of a key's prefixes (prefix_salt.h), for a request that CheckKey allows; empty if all
-  // keys share them.
+  // The secret of a key's prefixes (prefix_salt.h), for a request that CheckKey allows; empty if
+  // all keys share them.
   std::string SaltSecret(const HttpRequest& request) const;
 
   bool has_keys() const { return !keys_.empty(); }

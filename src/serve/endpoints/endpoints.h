@@ -1,4 +1,5 @@
-// Answers requests: checks the access to each, and passes it to the code of its endpoint. I/O thread.
+// Answers requests: checks the access to each, and passes it to the code of its endpoint. I/O
+// thread.
 #pragma once
 
 #include <functional>

@@ -15,7 +15,8 @@
 namespace latte {
 namespace {
 
-// A path below /v1 is served without that, too: clients differ in whether their base URL contains it.
+// A path below /v1 is served without that, too: clients differ in whether their base URL contains
+// it.
 struct Entry {
   std::string_view path;  // with a slash at its end: and a name
   std::string_view method;
@@ -49,7 +50,8 @@ constexpr std::string_view kV1 = "/v1";
 // Longer paths get no hint, which takes longer than the square of the length.
 constexpr size_t kLongestWithHint = 256;
 
-// Interfaces that other servers have under these paths, with or without /v1, and the reason why Latte has not.
+// Interfaces that other servers have under these paths, with or without /v1, and the reason why
+// Latte has not.
 struct Missing {
   std::string_view prefix;
   std::string_view why;
@@ -107,8 +109,8 @@ std::optional<std::string> ServedPath(std::string_view path) {
   return FindEntry(below) != nullptr ? std::optional(std::move(below)) : std::nullopt;
 }
 
-// The path that was meant, where a base URL and a path were joined to something longer: "//v1/models", "/v1/v1/models",
-// "/v1/chat/completions/v1/models" → "/v1/models".
+// The path that was meant, where a base URL and a path were joined to something longer:
+// "//v1/models", "/v1/v1/models", "/v1/chat/completions/v1/models" → "/v1/models".
 std::optional<std::string> MeantPath(std::string_view path) {
   if (path.size() > kLongestWithHint) return std::nullopt;
   std::string whole;  // without empty segments

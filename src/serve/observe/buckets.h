@@ -1,4 +1,5 @@
-// Upper bounds of histogram buckets. vLLM's, from its vllm/v1/metrics/loggers.py, but for StepBounds.
+// Upper bounds of histogram buckets. vLLM's, from its vllm/v1/metrics/loggers.py, but for
+// StepBounds.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,8 @@ class FdSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex
   // From now on it does not wait long for a reader.
   void Close() { closing_.store(true, std::memory_order_relaxed); }
   int64_t failed() const { return failed_.load(std::memory_order_relaxed); }
-  // Before the first message. `dropped`: lines that were not written so far; `note`: the text of the line that says so.
+  // Before the first message. `dropped`: lines that were not written so far; `note`: the text of
+  // the line that says so.
   void SayDropped(std::function<int64_t()> dropped, std::function<std::string(int64_t)> note) {
     dropped_ = std::move(dropped);
     note_ = std::move(note);
@@ -131,8 +132,8 @@ Result<LogLevel> ParseLevel(std::string_view text) {
       fmt::format("log_level: expected debug, info, warning or error, found '{}'", text));
 }
 
-// Signals are for other threads. The log's own, SIGPIPE, would end the process with the program that
-// reads its lines.
+// Signals are for other threads. The log's own, SIGPIPE, would end the process with the program
+// that reads its lines.
 void BlockSignals() {
   sigset_t all;
   sigfillset(&all);

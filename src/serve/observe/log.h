@@ -1,6 +1,6 @@
-// The log of a server: lines of text or JSON on standard error, written by a separate thread. A caller
-// never waits: if lines arrive faster than they can be written, the oldest are dropped and counted, and a
-// line in their place gives their number. Callers must never log prompts or answers.
+// The log of a server: lines of text or JSON on standard error, written by a separate thread. A
+// caller never waits: if lines arrive faster than they can be written, the oldest are dropped and
+// counted, and a line in their place gives their number. Callers must never log prompts or answers.
 #pragma once
 
 #include <concepts>
@@ -50,8 +50,8 @@ struct LogOptions {
 // Thread-safe.
 class Log {
  public:
-  // Errors: kInvalidArgument for a level or format that does not exist; kExhausted without memory or
-  // threads.
+  // Errors: kInvalidArgument for a level or format that does not exist; kExhausted without memory
+  // or threads.
   [[nodiscard]] static Result<Log> Create(const LogOptions& options);
   Log(Log&&) noexcept;
   Log& operator=(Log&&) noexcept;
@@ -59,8 +59,8 @@ class Log {
   ~Log();
 
   // "2026-11-27T09:30:00.123Z info request id=4f… status=200", or
-  // {"time":"…","level":"info","message":"request","id":"4f…","status":200}. `message` is a constant
-  // of the program. Long values are cut.
+  // {"time":"…","level":"info","message":"request","id":"4f…","status":200}. `message` is a
+  // constant of the program. Long values are cut.
   void Write(LogLevel level, std::string_view message, std::span<const LogField> fields);
 
   using Fields = std::initializer_list<LogField>;

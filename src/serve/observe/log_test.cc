@@ -223,7 +223,8 @@ TEST(Log, DropsLinesInsteadOfWaiting) {
   EXPECT_LE(CountOf(" info request ", text), kLines - dropped);
 }
 
-// Thousands of lines wait for a reader that never comes: ending gives all of them together half a second.
+// Thousands of lines wait for a reader that never comes: ending gives all of them together half a
+// second.
 TEST(Log, EndsSoonWithManyUnreadLines) {
   for (const char* format : {"text", "json"})
     for (const int lines : {1000, 2000, 4000}) {

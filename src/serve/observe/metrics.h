@@ -1,6 +1,6 @@
 // The metrics of a server, in the text format of Prometheus. Names, units and buckets are vLLM's
-// where the meaning is the same (prefix "vllm:"); all others have the prefix "latte:", or "process_"
-// as every Prometheus client has. docs/metrics.md lists them.
+// where the meaning is the same (prefix "vllm:"); all others have the prefix "latte:", or
+// "process_" as every Prometheus client has. docs/metrics.md lists them.
 //
 // On one thread only. No label has a value that a client chose.
 #pragma once

@@ -1,5 +1,5 @@
-// The running and the last finished requests: the body of GET /requests, and the figures of a request for
-// log and metrics, but never its text. On the I/O thread only.
+// The running and the last finished requests: the body of GET /requests, and the figures of a
+// request for log and metrics, but never its text. On the I/O thread only.
 #pragma once
 
 #include <chrono>

@@ -20,8 +20,8 @@ struct ApiAddress {
 
 class ApiServer {
  public:
-  // Opens no connection. An https server is reached through the proxy of https_proxy, unless no_proxy
-  // names it. Errors: of ParseUrl, ProxyFor and HttpClient::Create.
+  // Opens no connection. An https server is reached through the proxy of https_proxy, unless
+  // no_proxy names it. Errors: of ParseUrl, ProxyFor and HttpClient::Create.
   [[nodiscard]] static Result<ApiServer> Open(const ApiAddress& address, HttpClientOptions options);
 
   // Requests of an API function such as "/v1/models". Post's body is JSON.

@@ -109,8 +109,8 @@ class RemoteChat::Answering : public std::enable_shared_from_this<Answering> {
     Show(PieceOf(chunk->reasoning, chunk->text));
   }
 
-  // Servers send reasoning apart from the text, which then gets the marks that the models' own texts have, or
-  // leave it in the text.
+  // Servers send reasoning apart from the text, which then gets the marks that the models' own
+  // texts have, or leave it in the text.
   AnswerPiece PieceOf(const std::string& reasoning, const std::string& text) {
     AnswerPiece out;
     if (!reasoning.empty()) {

@@ -22,11 +22,12 @@ struct RemoteChatSettings {
   ChatParams params;
 };
 
-// Thread-compatible. Reasoning that comes apart from the text is part of ChatAnswer::text, between <think> and
-// </think>; it is not sent to the server again.
+// Thread-compatible. Reasoning that comes apart from the text is part of ChatAnswer::text, between
+// <think> and </think>; it is not sent to the server again.
 class RemoteChat final : public Conversation {
  public:
-  // Errors: of ApiServer; kInvalidArgument if the server cannot be used as an address; kCancelled if `interrupted`.
+  // Errors: of ApiServer; kInvalidArgument if the server cannot be used as an address; kCancelled
+  // if `interrupted`.
   [[nodiscard]] static Result<std::unique_ptr<RemoteChat>> Open(
       const ApiAddress& address, const HttpClientOptions& options, RemoteChatSettings settings,
       ApiServer::Interrupted interrupted = {});

@@ -27,12 +27,12 @@ struct GpuInfo {
 // The GPUs of a driver. Errors: kUnavailable.
 [[nodiscard]] Result<std::vector<GpuInfo>> ListGpus(const Driver& driver);
 
-// One stream carries all work. A driver's error throws DeviceError; after it the GPU does no more work for
-// this process.
+// One stream carries all work. A driver's error throws DeviceError; after it the GPU does no more
+// work for this process.
 class CudaDevice final : public Device {
  public:
-  // Errors: of Driver::Load; kInvalidArgument for a GPU that is not there; kUnavailable for one that
-  // does not start.
+  // Errors: of Driver::Load; kInvalidArgument for a GPU that is not there; kUnavailable for one
+  // that does not start.
   [[nodiscard]] static Result<std::unique_ptr<CudaDevice>> Open(int ordinal);
   ~CudaDevice() override;
 

@@ -14,11 +14,12 @@ namespace latte::cuda {
 // The oldest driver that loads our kernels: that of CUDA 13.0, version 580.
 inline constexpr int kOldestDriver = 13000;
 
-// Immutable after Load; thread-safe. The library is never unloaded, because a driver cannot be started twice.
+// Immutable after Load; thread-safe. The library is never unloaded, because a driver cannot be
+// started twice.
 class Driver {
  public:
-  // Opens the library of LATTE_CUDA_DRIVER, or else libcuda.so.1, and starts it. Errors: kUnavailable
-  // without a driver, with one that is too old, or with one that does not start.
+  // Opens the library of LATTE_CUDA_DRIVER, or else libcuda.so.1, and starts it. Errors:
+  // kUnavailable without a driver, with one that is too old, or with one that does not start.
   [[nodiscard]] static Result<std::shared_ptr<const Driver>> Load();
 
   const std::string& file() const { return file_; }

@@ -1,6 +1,6 @@
-// The functions of the CUDA driver that Latte calls, declared here so that it builds without NVIDIA's
-// headers. tests/cuda/check_abi.cc compares them with cuda.h if it is installed. Source: CUDA Driver API
-// 13.0, which drivers have from version 580.
+// The functions of the CUDA driver that Latte calls, declared here so that it builds without
+// NVIDIA's headers. tests/cuda/check_abi.cc compares them with cuda.h if it is installed. Source:
+// CUDA Driver API 13.0, which drivers have from version 580.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Memory of a GPU. The driver's allocation is slow and its release waits for all work, so small pieces
-// come from slabs, and freed pieces are reused.
+// Memory of a GPU. The driver's allocation is slow and its release waits for all work, so small
+// pieces come from slabs, and freed pieces are reused.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace latte::cuda {
 
-// Thread-compatible. A piece that is freed may be handed out while work that reads it is queued: work of one
-// stream alone uses the pool.
+// Thread-compatible. A piece that is freed may be handed out while work that reads it is queued:
+// work of one stream alone uses the pool.
 class Pool {
  public:
   static constexpr int64_t kAlignment = 256;

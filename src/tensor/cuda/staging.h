@@ -17,8 +17,8 @@ class Staging {
 
   explicit Staging(const Driver& driver) : driver_(driver) {}
 
-  // Enqueues a copy of any size; `from` may be reused after the call. Waits only if the copies of the whole
-  // ring are still under way. Throws OutOfMemory and DeviceError.
+  // Enqueues a copy of any size; `from` may be reused after the call. Waits only if the copies of
+  // the whole ring are still under way. Throws OutOfMemory and DeviceError.
   void CopyFromHost(abi::Ptr to, const void* from, int64_t bytes, abi::Stream stream);
 
  private:

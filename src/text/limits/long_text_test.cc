@@ -1,5 +1,5 @@
-// Long texts of one kind, with tokenizers that are made to be slow on them: the time is about linear
-// in the text. Each takes below 0.5 s of processor time; a quadratic search takes minutes.
+// Long texts of one kind, with tokenizers that are made to be slow on them: the time is about
+// linear in the text. Each takes below 0.5 s of processor time; a quadratic search takes minutes.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -131,7 +131,8 @@ TEST(LongText, PiecesWithoutEnd) {
   Timed(tokenizer, Repeated("\U0001F600"));
 }
 
-// Every kind of step, as often as a file may have it. Patterns have one budget of time for all steps.
+// Every kind of step, as often as a file may have it. Patterns have one budget of time for all
+// steps.
 TEST(LongText, ManySteps) {
   const auto split = [](const char* kind, const char* pattern, const char* behavior) {
     return JsonOut{{"type", "Split"},

@@ -10,7 +10,8 @@
 
 namespace latte {
 
-// VisibleLine of `text`, cut after about `max_bytes` bytes. A tensor name may contain a newline or be a megabyte long.
+// VisibleLine of `text`, cut after about `max_bytes` bytes. A tensor name may contain a newline or
+// be a megabyte long.
 inline std::string Printable(std::string_view text, size_t max_bytes = 200) {
   size_t end = text.size();
   if (end > max_bytes) {

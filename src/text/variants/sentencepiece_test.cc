@@ -11,7 +11,8 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// <unk>, <s>, </s>, the 256 bytes from id 3, and `pieces` from id 259; `merges` make the longer ones.
+// <unk>, <s>, </s>, the 256 bytes from id 3, and `pieces` from id 259; `merges` make the longer
+// ones.
 JsonOut SmallFile(const std::vector<std::string>& pieces, const std::vector<std::string>& merges) {
   JsonOut vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2}};
   for (int byte = 0; byte < 256; ++byte) vocab[fmt::format("<0x{:02X}>", byte)] = 3 + byte;

@@ -1,6 +1,6 @@
-// index_topk: kernels against the reference, and the reference against the definition. Inputs that are
-// small integers make every sum exact, so that all kernels must list the same positions, equal scores
-// included. Unused rows of pages are NaN.
+// index_topk: kernels against the reference, and the reference against the definition. Inputs that
+// are small integers make every sum exact, so that all kernels must list the same positions, equal
+// scores included. Unused rows of pages are NaN.
 #include <cmath>
 #include <limits>
 
@@ -229,7 +229,8 @@ TEST(IndexTopK, OfEqualScoresTheLowerPositionIsBetter) {
   ForEachKernel<IndexTopKOp>([](const OpKernel& kernel) {
     EXPECT_EQ(ListFor(kernel, 1, {5, 5, 5, 5}, 2), (List{0, 1}));
     EXPECT_EQ(ListFor(kernel, 1, {1, 5, 2, 5, 5}, 2), (List{1, 3}));
-    // Negative products count as 0: equal to each other, and better than what a negative weight gives.
+    // Negative products count as 0: equal to each other, and better than what a negative weight
+    // gives.
     EXPECT_EQ(ListFor(kernel, 1, {-7, -1, 3, -2}, 3), (List{0, 1, 2}));
     EXPECT_EQ(ListFor(kernel, -1, {4, -1, 3, -2, -9}, 2), (List{1, 3}));
     EXPECT_EQ(ListFor(kernel, -1, {4, 3, 2, 1, 9}, 2), (List{2, 3}));
@@ -237,8 +238,8 @@ TEST(IndexTopK, OfEqualScoresTheLowerPositionIsBetter) {
   });
 }
 
-// A score underflows to −0 where weights are tiny; a kernel that ranks the bits of floats would put it
-// behind +0.
+// A score underflows to −0 where weights are tiny; a kernel that ranks the bits of floats would put
+// it behind +0.
 TEST(IndexTopK, BothZerosAreEqual) {
   ForEachKernel<IndexTopKOp>([](const OpKernel& kernel) {
     EXPECT_EQ(ListFor(kernel, -1e-30f, {1e-30f, 1e-30f, 0, -1, 0}, 2), (List{0, 1}));

@@ -1,5 +1,5 @@
-// mla_decode over lists of positions, as sparse attention needs it. Keys that no list contains are NaN,
-// and unreadable memory follows the lists.
+// mla_decode over lists of positions, as sparse attention needs it. Keys that no list contains are
+// NaN, and unreadable memory follows the lists.
 #include <numeric>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// mla_decode over the keys of one of several owners, and the merge of what it returns. Page tables have
-// invalid entries for the pages of others.
+// mla_decode over the keys of one of several owners, and the merge of what it returns. Page tables
+// have invalid entries for the pages of others.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
@@ -17,8 +17,8 @@ Tensor CopyOf(const TensorView& t) {
   return out;
 }
 
-// Shapes with sequences of one to five splits: several tokens around a border, splits that end within a
-// page, owners without keys, more rows than a task has.
+// Shapes with sequences of one to five splits: several tokens around a border, splits that end
+// within a page, owners without keys, more rows than a task has.
 std::vector<DecodeShape> Shapes() {
   std::vector<DecodeShape> out;
   for (const DecodeShape& s : DecodeShapes())

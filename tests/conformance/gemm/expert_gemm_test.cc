@@ -1,4 +1,5 @@
-// Rows of experts have the bits that gemm gives them, and no other row is written, whatever the routing.
+// Rows of experts have the bits that gemm gives them, and no other row is written, whatever the
+// routing.
 #include <memory>
 #include <optional>
 
@@ -40,8 +41,8 @@ TensorView Matrix(const TensorView& batch) {
 
 class Experts {
  public:
-  // The types of weights are the experts' in turn. `gate_type`: of the gates, which need not be that of the
-  // other weights.
+  // The types of weights are the experts' in turn. `gate_type`: of the gates, which need not be
+  // that of the other weights.
   Experts(DType x_type, const std::vector<DType>& w_types, std::optional<DType> gate_type,
           const Routing& routing, bool has_shared, std::mt19937& rng)
       : routing_(routing),
@@ -141,8 +142,8 @@ class Experts {
   std::optional<GemmProblem> shared_;
 };
 
-// On every instruction set of this machine, with one thread and with three, and with kernels that are
-// selected once for a step.
+// On every instruction set of this machine, with one thread and with three, and with kernels that
+// are selected once for a step.
 void ExpectBitsOfGemm(Experts& experts) {
   const auto selections = std::make_unique<Selections>();
   for (const Isa isa : AllIsas()) {

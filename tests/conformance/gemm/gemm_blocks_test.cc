@@ -1,5 +1,5 @@
-// gemm with weights in blocks of GGUF files against the reference: values, bits, and memory that must not
-// be touched.
+// gemm with weights in blocks of GGUF files against the reference: values, bits, and memory that
+// must not be touched.
 #include <memory>
 #include <vector>
 
@@ -114,7 +114,8 @@ TEST(LinearBlocksConformance, LargeProducts) {
   test(DType::kBF16, DType::kQ2_K, {1, 2, 3, 1 << 17});
 }
 
-// A processor's kernels leave longer rows than a panel holds to the reference, and activations of 8 bits.
+// A processor's kernels leave longer rows than a panel holds to the reference, and activations of 8
+// bits.
 TEST(LinearBlocksConformance, OtherProductsAreLeftToTheReference) {
   for (const BlockCase& c : kBlockCases)
     for (const GemmOp::Shape& shape : {GemmOp::Shape{1, 1, 8, 1 << 19, DType::kBF16, c.dtype},
@@ -158,7 +159,8 @@ void ExpectRightGate(DType x_type, DType w_type, DType gate_type, const QuantSha
   });
 }
 
-// The gate has the type of the other weight, or another one, which has offsets if the other has none.
+// The gate has the type of the other weight, or another one, which has offsets if the other has
+// none.
 TEST(LinearBlocksConformance, GatesAreMultiplied) {
   std::mt19937 rng(33);
   size_t turn = 0;
@@ -194,8 +196,8 @@ TEST(LinearBlocksConformance, PlainNumbersAndBlocksAreMultipliedTogether) {
   }
 }
 
-// Problems of different sizes, with and without gates of several types; some share their activations.
-// Some gates are plain, and some are the blocks of a plain weight.
+// Problems of different sizes, with and without gates of several types; some share their
+// activations. Some gates are plain, and some are the blocks of a plain weight.
 TEST(LinearBlocksConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
   std::mt19937 rng(34);
   std::vector<DType> gate_types(std::begin(kPlainInputs), std::end(kPlainInputs));

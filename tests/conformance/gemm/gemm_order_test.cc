@@ -1,5 +1,5 @@
-// Kernels of gemm and gemm_t with one order of sums (Kernel::order) give the same bits, alone and in a
-// group whose problems take different kernels.
+// Kernels of gemm and gemm_t with one order of sums (Kernel::order) give the same bits, alone and
+// in a group whose problems take different kernels.
 #include <memory>
 
 #include <gtest/gtest.h>

@@ -291,7 +291,8 @@ TEST(QuantizeRowsConformance, WithinHalfAStep) {
   }
 }
 
-// A third of the rows has one special number, a third numbers so small that their scales are subnormal.
+// A third of the rows has one special number, a third numbers so small that their scales are
+// subnormal.
 void ExpectQuantizedAsByReference(int64_t rows, int64_t k, int64_t group, float special,
                                   std::mt19937& rng) {
   SCOPED_TRACE(fmt::format("M={} K={} groups of {}, {}", rows, k, group, special));

@@ -41,9 +41,9 @@ void RunAs(Uarch uarch, const Kernel<GemmTOp>& kernel, const GemmTOp::Params& p)
   RunKernelAs(uarch, kernel, p, 2);
 }
 
-// Runs the kernel with several thread counts, twice and as every micro-architecture, then parts of M and of
-// the outputs alone. The bits must be the same each time, and nothing may be written between rows
-// of y.
+// Runs the kernel with several thread counts, twice and as every micro-architecture, then parts of
+// M and of the outputs alone. The bits must be the same each time, and nothing may be written
+// between rows of y.
 template <class Op, class Params>
 void ExpectSameBitsHoweverCut(const Kernel<Op>& kernel, const Params& p, Guarded& y,
                               const TensorView& want) {

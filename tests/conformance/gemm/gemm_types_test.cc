@@ -1,5 +1,5 @@
-// gemm and gemm_t of every type of weights with every type of activations, in products so small that an
-// emulated GPU takes all of them: values, bits, and memory that must not be touched.
+// gemm and gemm_t of every type of weights with every type of activations, in products so small
+// that an emulated GPU takes all of them: values, bits, and memory that must not be touched.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -56,8 +56,8 @@ int64_t TermsFor(DType w, DType gate, size_t turn) {
   return values < 32 ? 65 + static_cast<int64_t>(turn % 3) : values == 32 ? 96 : 256;
 }
 
-// Every pair of types. Weights with scales elsewhere have every kind of blocks; the others have gates of
-// several types. M is around the rows that a GPU's warp takes.
+// Every pair of types. Weights with scales elsewhere have every kind of blocks; the others have
+// gates of several types. M is around the rows that a GPU's warp takes.
 std::vector<TypesCase> TypesCases() {
   constexpr int64_t kRows[] = {1, 3, 8, 9, 2};
   std::vector<TypesCase> out;

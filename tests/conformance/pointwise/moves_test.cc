@@ -28,8 +28,8 @@ void FillEdges(const TensorView& t, std::mt19937& rng, bool nan) {
   t.Row<float>(0)[width - 1] = std::bit_cast<float>(0x7f812345u);  // signalling
 }
 
-// Whether f32 numbers, given as bytes, differ by at most `roundings` roundings of numbers up to the larger of 1
-// and their own size.
+// Whether f32 numbers, given as bytes, differ by at most `roundings` roundings of numbers up to the
+// larger of 1 and their own size.
 ::testing::AssertionResult AreNear(const std::vector<std::byte>& a, const std::vector<std::byte>& b,
                                    double roundings) {
   for (size_t i = 0; i + sizeof(float) <= a.size(); i += sizeof(float)) {
@@ -45,7 +45,8 @@ void FillEdges(const TensorView& t, std::mt19937& rng, bool nan) {
 }
 
 // Runs the reference, then every kernel with several thread counts, each starting from the current
-// content of `written`. Kernels of GPUs, whose exponential is another one, may differ by `gpu_roundings`.
+// content of `written`. Kernels of GPUs, whose exponential is another one, may differ by
+// `gpu_roundings`.
 template <class Op>
 void ExpectBytesOfReference(const typename Op::Params& p, std::vector<Guarded*> written,
                             double gpu_roundings = 0) {

@@ -14,8 +14,8 @@
 
 namespace latte {
 
-// A type, where its blocks have their f16 scale and the f16 that scales their minima (−1: none), and the
-// largest numbers that those two are multiplied by.
+// A type, where its blocks have their f16 scale and the f16 that scales their minima (−1: none),
+// and the largest numbers that those two are multiplied by.
 struct BlockCase {
   DType dtype;
   int scale_at, min_at;
@@ -36,7 +36,8 @@ inline const BlockCase& CaseOf(DType dtype) {
   return *std::ranges::find(kBlockCases, dtype, &BlockCase::dtype);
 }
 
-// Scales as models have them, weights of up to 0.02; or zeros, negative, the smallest and largest ones too.
+// Scales as models have them, weights of up to 0.02; or zeros, negative, the smallest and largest
+// ones too.
 enum class BlockScales { kReal, kHostile };
 
 // The f16 scale of a block, `largest` times which is up to 0.02.
@@ -71,8 +72,8 @@ inline void FillBlocks(const TensorView& t, BlockScales scales, std::mt19937& rn
     }
 }
 
-// A weight [B, N, K] in blocks or plain numbers, and its values as plain f32. The rows are one element
-// apart.
+// A weight [B, N, K] in blocks or plain numbers, and its values as plain f32. The rows are one
+// element apart.
 struct BlockWeight {
   BlockWeight(DType type, int64_t b, int64_t n, int64_t k, BlockScales scales, std::mt19937& rng)
       : w(type, {b, n, k / ValuesPerElement(type)}, /*row_padding=*/1, /*shift=*/1),

@@ -33,8 +33,9 @@ inline GemmProblem OutputsOf(GemmProblem p, int64_t begin, int64_t end) {
   return p;
 }
 
-// Runs the problem with several thread counts and as every micro-architecture, then rows and outputs alone.
-// The bits must be the bits of `want` each time, and nothing may be written between rows of y.
+// Runs the problem with several thread counts and as every micro-architecture, then rows and
+// outputs alone. The bits must be the bits of `want` each time, and nothing may be written between
+// rows of y.
 inline void ExpectSameBitsHoweverCut(const Kernel<GemmOp>& kernel, const GemmProblem& p, Guarded& y,
                                      const TensorView& want) {
   for (const int threads : ThreadCounts(kernel)) {

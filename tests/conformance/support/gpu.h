@@ -1,5 +1,5 @@
-// Kernels of a GPU on operands of the host: LATTE_CUDA_DRIVER names the driver; without it no such kernel
-// runs.
+// Kernels of a GPU on operands of the host: LATTE_CUDA_DRIVER names the driver; without it no such
+// kernel runs.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,8 @@ class GpuOperands {
   void Add(const void* at, int64_t bytes);
   // Copies everything that was noted to the GPU.
   void CopyIn();
-  // Where memory that was noted lies on the GPU; other addresses stay, and no kernel can read there.
+  // Where memory that was noted lies on the GPU; other addresses stay, and no kernel can read
+  // there.
   std::byte* On(const void* at) const;
   // Copies everything back.
   void CopyOut() const;
@@ -51,8 +52,8 @@ struct PlacedSequences {
   std::vector<SequenceChunk> sequences;
 };
 
-// The operands of an op up to the last element that it may touch: tests give an op more keys than there
-// are in memory, where no query sees them.
+// The operands of an op up to the last element that it may touch: tests give an op more keys than
+// there are in memory, where no query sees them.
 template <class Params>
 Params Touched(Params p) {
   return p;

@@ -114,8 +114,8 @@ inline ::testing::AssertionResult RowWithin(std::span<const float> got, std::spa
   return ::testing::AssertionSuccess();
 }
 
-// Sanitizers make cases up to ten times slower, and an emulated GPU more than that: then only one case, sequence
-// or run in this many is used.
+// Sanitizers make cases up to ten times slower, and an emulated GPU more than that: then only one
+// case, sequence or run in this many is used.
 inline size_t GridShare() {
   if (GpuIsEmulated()) return 16;
   return testing_support::kUnderTsan ? 8 : testing_support::kUnderAsan ? 4 : 1;

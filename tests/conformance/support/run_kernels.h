@@ -57,8 +57,8 @@ void RunKernel(const Kernel<Op>& kernel, const typename Op::Params& params, Thre
   kernel.run(params, Exec{&threads, &machine});
 }
 
-// Whether kernels of `isa` run in this process: of a GPU and the reference, where there is a GPU; else
-// of this processor.
+// Whether kernels of `isa` run in this process: of a GPU and the reference, where there is a GPU;
+// else of this processor.
 inline bool TestsRun(Isa isa) {
   if (TestGpu() == nullptr) return TestMachine().Has(isa);
   return isa == Isa::kRef || TestGpu()->Has(isa);
@@ -83,8 +83,8 @@ void RunKernelAs(Uarch uarch, const Kernel<Op>& kernel, const typename Op::Param
   RecordOutputs<Op>(kernel.name, Name(uarch), params);
 }
 
-// Runs what is selected on a processor of another micro-architecture, among the kernels with the order
-// of `kernel`: by the size of the call, it may be another kernel.
+// Runs what is selected on a processor of another micro-architecture, among the kernels with the
+// order of `kernel`: by the size of the call, it may be another kernel.
 template <class Op>
 void RunPeerAs(Uarch uarch, const Kernel<Op>& kernel, const typename Op::Params& params,
                int threads = 1) {
@@ -113,8 +113,8 @@ inline void RunPartPeerAs(Uarch uarch, const Kernel<GemmOp>& kernel, const GemmP
 }
 inline void RunRefPart(const GemmProblem& part) { RunPart(Kernels<GemmOp>().front(), part, 2); }
 
-// The numbers of threads that a kernel is run with, and the micro-architectures that it is run as. Neither means
-// anything to a GPU.
+// The numbers of threads that a kernel is run with, and the micro-architectures that it is run as.
+// Neither means anything to a GPU.
 template <class Op>
 std::span<const int> ThreadCounts(const Kernel<Op>& kernel) {
   static constexpr int kCounts[] = {1, 2, 3};

@@ -16,8 +16,8 @@ struct LinearShape {
 };
 
 // Whether to combine entry i of one list of cases with entry j of another. ThreadSanitizer makes
-// cases about ten times slower, and an emulated GPU more than that: there only one pair in `share` runs. Every
-// entry still takes part if neither list is shorter than `share`.
+// cases about ten times slower, and an emulated GPU more than that: there only one pair in `share`
+// runs. Every entry still takes part if neither list is shorter than `share`.
 inline bool IsRun(size_t i, size_t j, size_t share) {
   return !(testing_support::kUnderTsan || GpuIsEmulated()) || (i + j) % share == 0;
 }

@@ -41,8 +41,8 @@ inline double QuantBound(int64_t k, double sum_of_abs) { return DotBound(2 * k +
 // silu(g)·u relative to |y|: exp, 1+e, quotient and product, in the kernel and in the reference.
 inline double SiluBound() { return Gamma(2 * (static_cast<int64_t>(kExpUnits) + 3)); }
 
-// y = silu(g) · u: |y − exact| ≤ |silu| error · |u| + |silu| · error of u. The derivative of silu is at
-// most 1.1. gate_sum: a bound on |g|, and so on |silu(g)|; `want`: the reference's y.
+// y = silu(g) · u: |y − exact| ≤ |silu| error · |u| + |silu| · error of u. The derivative of silu
+// is at most 1.1. gate_sum: a bound on |g|, and so on |silu(g)|; `want`: the reference's y.
 inline double GateBound(double gate_error, double up_error, double gate_sum, double up,
                         double want) {
   return 1.1 * gate_error * (std::abs(up) + up_error) + gate_sum * up_error +

@@ -1,4 +1,5 @@
-// The functions of libcuda_emulated.so that move data, run kernels and order work. devices.cc has the others.
+// The functions of libcuda_emulated.so that move data, run kernels and order work. devices.cc has
+// the others.
 #include <chrono>
 #include <cstdlib>
 #include <cstring>

@@ -23,7 +23,8 @@ class Call {
 // Whether this thread has a current context, without which a real driver does nothing.
 bool HasContext();
 
-// Null without a context, for the default stream, which our code must not use, and for what is no stream.
+// Null without a context, for the default stream, which our code must not use, and for what is no
+// stream.
 StreamState* StreamOf(abi::Stream stream);
 
 inline abi::Code Enqueued(StreamState& stream, Work work) {

@@ -30,10 +30,12 @@ struct Transfer {
 // Fills a copy of the counts; the text of the first report, or "".
 extern "C" const char* latte_emulated_counts(latte::emulator::Counts* counts);
 
-// The number of transfers so far, in the order of the calls. Fills `out` with those from `begin` on, up to `most`.
+// The number of transfers so far, in the order of the calls. Fills `out` with those from `begin`
+// on, up to `most`.
 extern "C" int64_t latte_emulated_transfers(int64_t begin, latte::emulator::Transfer* out,
                                             int64_t most);
 
-// The memory of the device from now on, instead of LATTE_EMULATOR_MEMORY_MB, and how much of it another program takes
-// after the next question for free memory, as LATTE_EMULATOR_TAKEN_LATER_MB says.
+// The memory of the device from now on, instead of LATTE_EMULATOR_MEMORY_MB, and how much of it
+// another program takes after the next question for free memory, as LATTE_EMULATOR_TAKEN_LATER_MB
+// says.
 extern "C" void latte_emulated_memory(int64_t bytes, int64_t taken_later);

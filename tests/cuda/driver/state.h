@@ -1,9 +1,10 @@
 // The inside of the emulated driver, libcuda_emulated.so: its memory, streams and counts.
 //
 // It keeps the rules of a real driver where these can hurt, and is as unkind as they allow:
-//   streams   work runs when somebody waits for it; work that is not waited for as late as events allow, in an
-//             order that LATTE_EMULATOR_SEED draws
-//   memory    is NaN when it is taken and unmapped when it is freed; the host can touch it at no time
+//   streams   work runs when somebody waits for it; work that is not waited for as late as events
+//             allow, in an order that LATTE_EMULATOR_SEED draws
+//   memory    is NaN when it is taken and unmapped when it is freed; the host can touch it at no
+//             time
 //   copies    read pageable memory at the call and pinned memory when the copy runs
 //   capture   waits, allocations and pageable copies are refused, and end the capture
 //   errors    of a kernel show at the next wait, and then for ever

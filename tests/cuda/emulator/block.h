@@ -20,8 +20,8 @@ constexpr uint32_t kNever = 0xffffffffu;  // a clock that nothing has seen: the 
 // Thrown in the lane that breaks a rule so badly that the block cannot continue.
 struct Abandoned {};
 
-// The last write of one 4-byte word of shared memory. Small, because every access reads it; where it
-// was written is in BlockRun::write_sites_, its reads in BlockRun::reads_.
+// The last write of one 4-byte word of shared memory. Small, because every access reads it; where
+// it was written is in BlockRun::write_sites_, its reads in BlockRun::reads_.
 struct SharedCell {
   uint32_t write_clock = 0;  // 0: never written
   uint16_t writer = 0;
@@ -39,8 +39,8 @@ struct Clocks {
   void Join(const Clocks& other);
 };
 
-// Lanes that leave a barrier have seen the same, so they share it. A lane's own entry in it is older
-// than Lane::clock.
+// Lanes that leave a barrier have seen the same, so they share it. A lane's own entry in it is
+// older than Lane::clock.
 using Seen = std::shared_ptr<const Clocks>;
 
 // Joins what lanes have seen until a barrier lets them go.

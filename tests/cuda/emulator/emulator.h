@@ -75,8 +75,8 @@ struct Report {
 };
 
 // Runs `body` as info.threads lanes for each block of the grid, one block after the other. Several
-// threads may call it, each with its own memory object. A launch that no card would accept (threads,
-// shared memory, grid) is reported and not run.
+// threads may call it, each with its own memory object. A launch that no card would accept
+// (threads, shared memory, grid) is reported and not run.
 Report Launch(const LaunchInfo& info, GlobalMemory& memory, const Options& options,
               const std::function<void()>& body);
 

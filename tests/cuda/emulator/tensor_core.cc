@@ -31,8 +31,8 @@ float Shorten(const TensorCore& core, double units, int top) {
   return static_cast<float>(sum < 0 ? -d : d);
 }
 
-// Four numbers at a time where the machine can. AddressSanitizer and run-time choice of functions do
-// not agree.
+// Four numbers at a time where the machine can. AddressSanitizer and run-time choice of functions
+// do not agree.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define LATTE_CHOOSE_AT_START __attribute__((target_clones("avx2", "default")))

@@ -1,7 +1,7 @@
 // The sums of tensor cores, to the bit: d = c + Σ a[k]·b[k]. The hardware adds a group of products
 // at once: it aligns every term to the largest exponent, drops what does not fit, adds the integers
-// and drops again. The parameters follow Khattak and Mikaitis, arXiv 2512.07004; tensor_core_test.cc
-// compares the sums with their recordings of an A100, L40S, H100 and H200.
+// and drops again. The parameters follow Khattak and Mikaitis, arXiv 2512.07004;
+// tensor_core_test.cc compares the sums with their recordings of an A100, L40S, H100 and H200.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
-// Decode problems for tests of the decode kernels: difficult shapes, NaN in all memory that a kernel
-// must not read, and an fp64 reference with a bound derived from bf16 and fp32.
+// Decode problems for tests of the decode kernels: difficult shapes, NaN in all memory that a
+// kernel must not read, and an fp64 reference with a bound derived from bf16 and fp32.
 #pragma once
 
 #include <string>

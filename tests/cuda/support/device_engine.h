@@ -29,8 +29,8 @@ class DeviceModel {
  public:
   DeviceModel(const std::string& path, const ComputeDevice& device, bool mtp = false)
       : DeviceModel(path, device, device.machine(), mtp) {}
-  // By the reference kernels. The kernels of an instruction set are no measure where a cache is quantised: some
-  // round queries to bf16 or to integers.
+  // By the reference kernels. The kernels of an instruction set are no measure where a cache is
+  // quantised: some round queries to bf16 or to integers.
   static DeviceModel ByReference(const std::string& path, bool mtp = false) {
     return DeviceModel(path, Cpu(), Machine{.isa = Isa::kRef}, mtp);
   }

@@ -58,8 +58,8 @@ inline std::string GgufArchitectureOf(const Json& config) {
   return type == "mistral4" || type == "minicpm3" ? type : "deepseek2";
 }
 
-// The metadata that llama.cpp's converter writes for a config.json: heads as the keys with _mla, and
-// none of the keys that only its newest versions write.
+// The metadata that llama.cpp's converter writes for a config.json: heads as the keys with _mla,
+// and none of the keys that only its newest versions write.
 inline GgufModel ConvertedGguf(const Json& config) {
   GgufModel m;
   const std::string architecture = GgufArchitectureOf(config);

@@ -66,8 +66,8 @@ struct GgufVocabularyArrays {
   }
 };
 
-// 256 bytes, "ab" (256), control tokens <s> (257) and </s> (258), <user> (259) of the user, an unused
-// one.
+// 256 bytes, "ab" (256), control tokens <s> (257) and </s> (258), <user> (259) of the user, an
+// unused one.
 inline GgufVocabularyArrays SmallGgufVocabulary() {
   GgufVocabularyArrays out;
   for (int byte = 0; byte < 256; ++byte)
@@ -83,7 +83,8 @@ inline GgufVocabularyArrays SmallGgufVocabulary() {
   return out;
 }
 
-// <unk>, <s>, </s>, the 256 bytes from id 3, and from 259 on "▁", "a", "b", "▁a", "ab"; then <user> (264).
+// <unk>, <s>, </s>, the 256 bytes from id 3, and from 259 on "▁", "a", "b", "▁a", "ab"; then <user>
+// (264).
 inline GgufVocabularyArrays SmallSentencePiece() {
   GgufVocabularyArrays out;
   out.model = "llama";
@@ -101,8 +102,8 @@ inline GgufVocabularyArrays SmallSentencePiece() {
   return out;
 }
 
-// What llama.cpp's converter makes of a tokenizer: padded to a multiple of 64 tokens, and tokens that
-// look special are control tokens.
+// What llama.cpp's converter makes of a tokenizer: padded to a multiple of 64 tokens, and tokens
+// that look special are control tokens.
 inline GgufVocabularyArrays ConvertedVocabulary(const Tokenizer& from, std::string_view pre,
                                                 std::vector<std::string> merges) {
   GgufVocabularyArrays out;

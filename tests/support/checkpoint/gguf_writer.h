@@ -1,5 +1,5 @@
-// Writes GGUF files for tests, also malformed ones: every count, type and offset can be set apart from
-// what it describes.
+// Writes GGUF files for tests, also malformed ones: every count, type and offset can be set apart
+// from what it describes.
 #pragma once
 
 #include <cstdint>

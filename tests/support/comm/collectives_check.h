@@ -1,4 +1,5 @@
-// The requirements of every backend, as expectations of gtest: run by each rank of a world of any size.
+// The requirements of every backend, as expectations of gtest: run by each rank of a world of any
+// size.
 #pragma once
 
 #include "src/comm/communicator.h"

@@ -1,7 +1,7 @@
 // A rank as a process of its own, for front_test.cc to stop and to kill.
 // Usage: comm_rank_process ADDRESS WORLD_SIZE RANK SECRET [LOST]
-// It joins and waits until another rank or the front is lost or leaves; with LOST it reports that it
-// has lost this rank, and ends at once. Exit code 0 then, 2: it did not join.
+// It joins and waits until another rank or the front is lost or leaves; with LOST it reports that
+// it has lost this rank, and ends at once. Exit code 0 then, 2: it did not join.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

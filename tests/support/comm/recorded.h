@@ -21,8 +21,8 @@ struct CollectiveRecord {
 };
 using CollectiveTrace = std::vector<CollectiveRecord>;
 
-// Appends every collective of `inner`, and of the groups split from it, to `trace`, before it begins.
-// inner, trace: outlive the result and its parts.
+// Appends every collective of `inner`, and of the groups split from it, to `trace`, before it
+// begins. inner, trace: outlive the result and its parts.
 std::unique_ptr<Communicator> MakeRecorded(Communicator& inner, CollectiveTrace& trace);
 
 // Where the collectives of two ranks differ, in one line; empty if they agree: the same ops on the

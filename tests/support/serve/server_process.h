@@ -131,7 +131,8 @@ class Gate {
 
 class ServerProcess {
  public:
-  // end_loading: ServeParts::end_loading, of a server that starts its engine again; empty: it does not.
+  // end_loading: ServeParts::end_loading, of a server that starts its engine again; empty: it does
+  // not.
   ServerProcess(const ServeOptions& options, const EngineLoader& load,
                 const std::function<void()>& end_loading = {}, const ApiModel& model = Tiny()) {
     int ends[2];

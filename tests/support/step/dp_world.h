@@ -1,4 +1,5 @@
-// Engines of several groups of ranks in one process, for tests: requests, their answers, and worlds of threads.
+// Engines of several groups of ranks in one process, for tests: requests, their answers, and worlds
+// of threads.
 #pragma once
 
 #include <chrono>

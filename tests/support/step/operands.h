@@ -48,8 +48,8 @@ void VisitResults(SplitResults& results, const F& f) {
   f(results.o), f(results.max), f(results.sum);
 }
 
-// Calls f with every tensor and span of `p`, by reference. `lists` takes the place of the lists in `p`, and
-// must live as long as `p` is used. An op without an overload does not compile.
+// Calls f with every tensor and span of `p`, by reference. `lists` takes the place of the lists in
+// `p`, and must live as long as `p` is used. An op without an overload does not compile.
 template <class F>
 void VisitOperands(GemmOp::Params& p, OperandLists& lists, const F& f) {
   Own(p.problems, lists.problems);

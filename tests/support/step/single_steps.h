@@ -28,8 +28,8 @@ class SingleSteps {
     return step_.token_count() == 0 ? runner_.hidden().Slice(0, 0, 0) : runner_.hidden();
   }
 
-  // Hidden states of a drafting layer over `chunks`, from rows `sources` of the last Forward or Draft, as
-  // run.input says. Without sources: from the first rows.
+  // Hidden states of a drafting layer over `chunks`, from rows `sources` of the last Forward or
+  // Draft, as run.input says. Without sources: from the first rows.
   TensorView Draft(std::span<const SequenceChunk> chunks, DraftRun run = {},
                    std::vector<int32_t> sources = {}) {
     RunDraft(chunks, StepKind::kDraft, run, std::move(sources));

@@ -1,5 +1,5 @@
-// Text that replaces the parts of a conversation that the model cannot read: media, and actions of other
-// services. A history keeps such parts for ever, so a server that refused them would end the
+// Text that replaces the parts of a conversation that the model cannot read: media, and actions of
+// other services. A history keeps such parts for ever, so a server that refused them would end the
 // conversation.
 #pragma once
 

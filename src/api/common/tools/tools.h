@@ -1,5 +1,5 @@
-// The fields of a request about tools: functions that the model may call. Latte calls no function: it
-// writes them into the prompt and parses the calls in the answer.
+// The fields of a request about tools: functions that the model may call. Latte calls no function:
+// it writes them into the prompt and parses the calls in the answer.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,9 @@ struct ApiTools {
 // Errors: kInvalidArgument and kCorrupt (of Json) naming the field; kUnsupported for tools that are
 // not functions.
 [[nodiscard]] Status ReadTools(const Json& value, ApiTools* out);
-// The forms of all APIs are understood: "auto", "none", "required", "any", the same as {"type": …}, and one
-// function as {"type": "function", "function": {"name": …}}, with "name" in the object itself, or with
-// type tool or custom. "disable_parallel_tool_use" in the object counts.
+// The forms of all APIs are understood: "auto", "none", "required", "any", the same as {"type": …},
+// and one function as {"type": "function", "function": {"name": …}}, with "name" in the object
+// itself, or with type tool or custom. "disable_parallel_tool_use" in the object counts.
 [[nodiscard]] Status ReadToolChoice(const Json& value, ApiTools* out);
 
 // For the readers of other APIs, which set ApiTools::json and known themselves.

@@ -57,8 +57,9 @@ Status ReadSizes(const GgufKeys& in, const StoredTensors& tensors, JsonOut& json
   return {};
 }
 
-// Sizes of attention. Newer files describe the absorbed form by key_length and value_length, and the
-// heads by the keys with _mla; older files describe the heads by the former and lack the latter.
+// Sizes of attention. Newer files describe the absorbed form by key_length and value_length, and
+// the heads by the keys with _mla; older files describe the heads by the former and lack the
+// latter.
 Status ReadAttention(const GgufKeys& in, const StoredTensors& tensors, JsonOut& json) {
   LATTE_ASSIGN_OR_RETURN(json["num_attention_heads"], in.Int("attention.head_count"));
   LATTE_ASSIGN_OR_RETURN(json["kv_lora_rank"], in.Int("attention.kv_lora_rank"));

@@ -1,8 +1,8 @@
-// The metadata of a GGUF model as the config.json that the same model has in a Hugging Face folder, so
-// that one parser (model_config.h) checks both.
+// The metadata of a GGUF model as the config.json that the same model has in a Hugging Face folder,
+// so that one parser (model_config.h) checks both.
 //
-// Files written by older programs lack constants. If the shape of a model determines a constant, it is
-// taken from there and listed in ModelConfig::assumed. Otherwise the model is refused.
+// Files written by older programs lack constants. If the shape of a model determines a constant, it
+// is taken from there and listed in ModelConfig::assumed. Otherwise the model is refused.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Metadata of every architecture with one bad value each: the refusal names the key and says what was
-// expected and what to do.
+// Metadata of every architecture with one bad value each: the refusal names the key and says what
+// was expected and what to do.
 #include <cmath>
 #include <cstring>
 #include <limits>

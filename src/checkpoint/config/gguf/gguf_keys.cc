@@ -11,7 +11,8 @@
 namespace latte {
 
 double ShortDecimal(double value) {
-  // A number that f32 does not hold stays as it is: JSON has no infinity, and null would mean no key.
+  // A number that f32 does not hold stays as it is: JSON has no infinity, and null would mean no
+  // key.
   if (std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) return value;
   const std::string digits = fmt::format("{}", static_cast<float>(value));
   double out = value;

@@ -13,12 +13,12 @@
 
 namespace latte {
 
-// The number with the fewest digits that is the same as `value` in f32: files have 1e-6 and 0.707 as
-// f32, config.json has their digits.
+// The number with the fewest digits that is the same as `value` in f32: files have 1e-6 and 0.707
+// as f32, config.json has their digits.
 double ShortDecimal(double value);
 
-// `key` is without the name of the architecture: "block_count" is "deepseek2.block_count". Errors of
-// every getter: kCorrupt naming the key that is missing, of another type or out of range.
+// `key` is without the name of the architecture: "block_count" is "deepseek2.block_count". Errors
+// of every getter: kCorrupt naming the key that is missing, of another type or out of range.
 class GgufKeys {
  public:
   // Both must outlive the keys.

@@ -1,5 +1,5 @@
-// Peculiarities of MiniCPM3's GGUF files: the factors of LongRoPE are tensors, and constants of the model
-// are missing.
+// Peculiarities of MiniCPM3's GGUF files: the factors of LongRoPE are tensors, and constants of the
+// model are missing.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace latte {
 
-// Adds the rotation to a config.json. The scales of hidden states stay out of it: their defaults are
-// the scales of MiniCPM3-4B, and `assumed` gets a sentence if the model has another size.
+// Adds the rotation to a config.json. The scales of hidden states stay out of it: their defaults
+// are the scales of MiniCPM3-4B, and `assumed` gets a sentence if the model has another size.
 // Errors: kCorrupt naming the tensor or key; kUnsupported for another scaling.
 [[nodiscard]] Status ReadMiniCpm3(const GgufKeys& in, const StoredTensors& tensors,
                                   const GgufTensorBytes& bytes, JsonOut& json,

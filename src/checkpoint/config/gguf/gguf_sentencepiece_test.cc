@@ -43,8 +43,8 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// What llama.cpp's converter makes of the SentencePiece model of a tokenizer.json: its pieces have the
-// scores 0, -1, -2 and so on.
+// What llama.cpp's converter makes of the SentencePiece model of a tokenizer.json: its pieces have
+// the scores 0, -1, -2 and so on.
 GgufVocabularyArrays Converted(const Json& file, const Tokenizer& from) {
   GgufVocabularyArrays out;
   out.model = "llama";

@@ -1,11 +1,11 @@
 // The patterns that split text before byte pair encoding, by their names in GGUF files
-// (tokenizer.ggml.pre). The patterns come from the models' own tokenizers; the approximations of other
-// programs would give other ids.
+// (tokenizer.ggml.pre). The patterns come from the models' own tokenizers; the approximations of
+// other programs would give other ids.
 //
-// The pattern of deepseek-v3 is the pattern of the model's tokenizer.json. deepseek-llm and kimi-k2 have the
-// patterns of tests/data/tokenizer/v2_style and of tokenizer_tiktoken.h. The patterns of glm4, tekken,
-// youtu and deepseek-coder are copied from programs that quote the models' files. According to converters,
-// joyai-llm splits like deepseek-v3, and gigachat and a.x-4.0 like GPT-2.
+// The pattern of deepseek-v3 is the pattern of the model's tokenizer.json. deepseek-llm and kimi-k2
+// have the patterns of tests/data/tokenizer/v2_style and of tokenizer_tiktoken.h. The patterns of
+// glm4, tekken, youtu and deepseek-coder are copied from programs that quote the models' files.
+// According to converters, joyai-llm splits like deepseek-v3, and gigachat and a.x-4.0 like GPT-2.
 #pragma once
 
 #include <span>

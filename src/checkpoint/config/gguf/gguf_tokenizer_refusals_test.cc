@@ -1,4 +1,5 @@
-// Metadata that are no tokenizer: each is refused with the key, what was expected and what was found.
+// Metadata that are no tokenizer: each is refused with the key, what was expected and what was
+// found.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// A matrix as kernels read it, the result of loading any format. Only this file and kernels/params/gemm.h
-// know where values, scales and zero points are. A format with another layout gets its fields here, and the
-// functions of this file then hold for it too.
+// A matrix as kernels read it, the result of loading any format. Only this file and
+// kernels/params/gemm.h know where values, scales and zero points are. A format with another layout
+// gets its fields here, and the functions of this file then hold for it too.
 #pragma once
 
 #include <cstdint>
@@ -42,19 +42,20 @@ struct LoadedMatrix {
   void KeepColumns(int64_t begin, int64_t end);
   // Rows [begin, end) of those that are here. This matrix must outlive them.
   LoadedMatrix ViewOfRows(int64_t begin, int64_t end) const;
-  // The columns at which a part may begin and end are multiples of it: they split no byte, no block and
-  // no group of integers. 1: any column.
+  // The columns at which a part may begin and end are multiples of it: they split no byte, no block
+  // and no group of integers. 1: any column.
   int64_t ColumnUnit() const;
   // Frees the rows that are not kept, if loading made a copy of all.
   void FreeOtherRows();
 
-  // Whether one call can multiply both, one as the gate of the other: plain numbers and blocks of any
-  // types, or numbers with scales in one format.
+  // Whether one call can multiply both, one as the gate of the other: plain numbers and blocks of
+  // any types, or numbers with scales in one format.
   bool IsReadWith(const LoadedMatrix& other) const;
   // "i8 in blocks of 1x128 with zeros", "q4_k", for messages.
   std::string FormatText() const;
 
-  // Row i of those that are here as f32, with its scales and zero points. Requires: all columns are here.
+  // Row i of those that are here as f32, with its scales and zero points. Requires: all columns are
+  // here.
   void ReadRow(int64_t i, float* out) const;
 };
 

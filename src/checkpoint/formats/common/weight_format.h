@@ -1,7 +1,7 @@
-// A format in which a checkpoint stores its matrices. It defines the keys of config.json that select it,
-// the tensors of a matrix, their conversion for the kernels, and, for `latte quantize`, the encoding. Each
-// format is one file of src/checkpoint/formats; formats.h lists them, and all other code walks that list.
-// Layouts and their sources: docs/formats/weights.md.
+// A format in which a checkpoint stores its matrices. It defines the keys of config.json that
+// select it, the tensors of a matrix, their conversion for the kernels, and, for `latte quantize`,
+// the encoding. Each format is one file of src/checkpoint/formats; formats.h lists them, and all
+// other code walks that list. Layouts and their sources: docs/formats/weights.md.
 #pragma once
 
 #include <cstdint>
@@ -122,8 +122,8 @@ struct WeightFormat {
   Result<QuantScheme> (*parse)(const Json& json) = nullptr;
   // The tensors that represent the matrix, with `scheme` of this format.
   StoredMatrix (*tensors)(const WantedMatrix& wanted, const QuantScheme& scheme);
-  // The whole matrix; the caller sets its blocks. Errors: kCorrupt and kUnsupported naming the tensor.
-  // `threads` may be null.
+  // The whole matrix; the caller sets its blocks. Errors: kCorrupt and kUnsupported naming the
+  // tensor. `threads` may be null.
   Result<LoadedMatrix> (*load)(const MappedMatrix& matrix, ThreadPool* threads);
   // Whether loading takes memory in addition to the mapped file; null: never.
   bool (*repacks)(const QuantScheme& scheme) = nullptr;

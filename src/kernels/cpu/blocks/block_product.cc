@@ -8,9 +8,9 @@
 namespace latte::cpu {
 namespace {
 
-// Rows of a panel: for M ≤ kSmallPanelM up to 8, which stay in the L1 or L2 until they are multiplied. For
-// larger M, whose rows of A pass once per panel, up to the 64 that kernels multiply together. Kernels
-// multiply 4 rows at once.
+// Rows of a panel: for M ≤ kSmallPanelM up to 8, which stay in the L1 or L2 until they are
+// multiplied. For larger M, whose rows of A pass once per panel, up to the 64 that kernels multiply
+// together. Kernels multiply 4 rows at once.
 constexpr int64_t kRowsAtOnce = 4;
 constexpr int64_t kSmallPanel = 8;
 constexpr int64_t kLargePanel = 64;

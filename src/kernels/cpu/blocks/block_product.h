@@ -1,6 +1,6 @@
-// Products with weights in blocks (weight_blocks.h) of the types that kernels do not read in place: a task
-// decodes panels of rows of B to f32 in scratch and multiplies these. So a product has the bits of the
-// product with the decoded matrix.
+// Products with weights in blocks (weight_blocks.h) of the types that kernels do not read in place:
+// a task decodes panels of rows of B to f32 in scratch and multiplies these. So a product has the
+// bits of the product with the decoded matrix.
 //
 // Limits    K ≤ kMaxBlockK.
 #pragma once

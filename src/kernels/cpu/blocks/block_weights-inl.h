@@ -1,12 +1,13 @@
-// Weights in blocks of the types that most GGUF files have, as operands of gemm_f32: a block decodes to
-// f32 in registers, to the values that tensor/weight_blocks.h defines. So a product has the bits of the
-// product with the decoded matrix.
+// Weights in blocks of the types that most GGUF files have, as operands of gemm_f32: a block
+// decodes to f32 in registers, to the values that tensor/weight_blocks.h defines. So a product has
+// the bits of the product with the decoded matrix.
 //
 // Each type is a struct of the size of its block, so that pointers step from block to block, with
-//   Scales   the scales of all groups of a block, then their offsets:  value = scale · code + offset
+//   Scales   the scales of all groups of a block, then their offsets:  value = scale · code +
+//            offset
 //   Codes    the codes of kLanes values of a group, as integers
-// The codes of Q6_K are 32 too large here, and its offset is −32 · scale: every value is exact, so it is
-// the same, but for the sign of zero, which no sum shows.
+// The codes of Q6_K are 32 too large here, and its offset is −32 · scale: every value is exact, so
+// it is the same, but for the sign of zero, which no sum shows.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +34,9 @@ struct BlockQ8_0 {  // d, 32 signed bytes
   }
 };
 
-// d and dmin, then 6-bit scales and minima of 8 groups: Q4_K and Q5_K. Groups 0 to 3 have their scales
-// in the low bits of the first word and their minima in the low bits of the second; their high bits
-// belong to groups 4 to 7, whose low four bits are in the third.
+// d and dmin, then 6-bit scales and minima of 8 groups: Q4_K and Q5_K. Groups 0 to 3 have their
+// scales in the low bits of the first word and their minima in the low bits of the second; their
+// high bits belong to groups 4 to 7, whose low four bits are in the third.
 template <class V>
 inline void ScalesOf8(const uint8_t* block, float (&to)[16]) {
   uint32_t word[3];
@@ -158,7 +159,8 @@ inline typename V::Vec ValuesOf(const T& block, int64_t i, typename V::Vec scale
     return V::Mul(codes, scale);
 }
 
-// sums[i][j] += x[i, 0:k]·(the blocks at w[j]); calls prefetch(at) at every group. X is ARows<float>.
+// sums[i][j] += x[i, 0:k]·(the blocks at w[j]); calls prefetch(at) at every group. X is
+// ARows<float>.
 template <class V, int64_t kM, int64_t kN, class T, class X, class Prefetch>
 inline void AddBlockDots(const X& x, const T* const (&w)[kN], int64_t k, const Prefetch& prefetch,
                          typename V::Vec (&sums)[kM][kN]) {

@@ -7,8 +7,8 @@
 namespace latte::cpu {
 namespace {
 
-// Codes that are unpacked together. The positions of all their bits in a block are constants, or advance
-// by one byte per code, and nothing else can be in `run`, so that the loop becomes vectors.
+// Codes that are unpacked together. The positions of all their bits in a block are constants, or
+// advance by one byte per code, and nothing else can be in `run`, so that the loop becomes vectors.
 constexpr int kUnpackRun = 16;
 
 template <class Block, int kBegin = 0>

@@ -1,5 +1,5 @@
-// Rows of weights in blocks (weight_blocks.h), decoded to f32. Portable code, which compilers turn into
-// vectors.
+// Rows of weights in blocks (weight_blocks.h), decoded to f32. Portable code, which compilers turn
+// into vectors.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Register blocks of AMX tiles: kM × kN accumulator tiles, kM·kN ≤ 4, kN ≤ 2. A K step adds kM tiles
-// of the AMX operand A times kN tiles of the AMX operand B. (GEMM kernels load weights as the AMX
-// operand A and activations as B.)
+// Register blocks of AMX tiles: kM × kN accumulator tiles, kM·kN ≤ 4, kN ≤ 2. A K step adds kM
+// tiles of the AMX operand A times kN tiles of the AMX operand B. (GEMM kernels load weights as the
+// AMX operand A and activations as B.)
 //
 // tmm0–3  accumulators, kN per row of A tiles     tmm4, 5  A, alternating     tmm6, 7  B
 //

@@ -8,8 +8,8 @@
 namespace latte::cpu {
 namespace {
 
-// from_float: power of two that scales values up to `largest` to kBits bits and a sign; to_float: its
-// inverse, or NaN if `largest` is NaN or infinity.
+// from_float: power of two that scales values up to `largest` to kBits bits and a sign; to_float:
+// its inverse, or NaN if `largest` is NaN or infinity.
 struct FixedPoint {
   float from_float, to_float;
 };

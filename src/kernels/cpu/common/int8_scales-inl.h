@@ -90,8 +90,8 @@ template <class V, int64_t kRows, class Row>
     }
 }
 
-// scale[group][row] of rows [row_begin, +rows), at most kRows, and columns [k_begin, +k) in groups of
-// kGroup columns. Entries behind the last column and the last row are finite.
+// scale[group][row] of rows [row_begin, +rows), at most kRows, and columns [k_begin, +k) in groups
+// of kGroup columns. Entries behind the last column and the last row are finite.
 template <class V, int64_t kGroup, int64_t kRows>
 void LoadGroupScales(const ScaleGrid& g, int64_t row_begin, int64_t rows, int64_t k_begin,
                      int64_t k, float* scale) {

@@ -56,8 +56,8 @@ struct FloatMath {
   }
 };
 
-// f32, two registers per K step, in the order of two steps of FloatMath: 8- and 4-bit weights widen in
-// fewer instructions.
+// f32, two registers per K step, in the order of two steps of FloatMath: 8- and 4-bit weights widen
+// in fewer instructions.
 template <class V>
 struct TwinMath {
   using X = float;

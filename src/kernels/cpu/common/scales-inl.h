@@ -10,7 +10,8 @@
 namespace latte::cpu {
 namespace {
 
-// Segments of columns [0, k): the first has `first` columns, the others `columns`, the last the rest.
+// Segments of columns [0, k): the first has `first` columns, the others `columns`, the last the
+// rest.
 struct Segments {
   int64_t k, first, columns, count;
 };
@@ -42,7 +43,8 @@ struct PanelScales {
   const float* Row(int64_t i) const { return row[i]; }
 };
 
-// Loads `count` scales from column k_begin of rows [row_begin, +rows) of the task to rows from to_row.
+// Loads `count` scales from column k_begin of rows [row_begin, +rows) of the task to rows from
+// to_row.
 template <class V, int64_t kRows, int64_t kSegments>
 void LoadScales(const ScaleGrid& grid, int64_t row_begin, int64_t rows, int64_t k_begin,
                 int64_t count, int64_t to_row, PanelScales<kRows, kSegments>& to) {

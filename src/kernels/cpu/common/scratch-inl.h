@@ -1,7 +1,7 @@
 // Casts a task's scratch memory to the struct that a kernel works on. Buffers of more than a few
 // tens of KiB go there, because callers' threads may have small stacks. A function that
-// calls ScratchAs is marked noinline: if it is inlined into a dispatch function, the other cases there
-// have fewer registers.
+// calls ScratchAs is marked noinline: if it is inlined into a dispatch function, the other cases
+// there have fewer registers.
 #pragma once
 
 #include <type_traits>

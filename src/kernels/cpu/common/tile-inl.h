@@ -135,10 +135,10 @@ inline void StoreFour(const float (&sums)[4], const float* bias, int64_t count, 
 
 constexpr int64_t kMaxResidentBlocks = 16;
 
-// Reads the rows of B one after the other, each from end to end: one sequential stream per core reads
-// DRAM faster than several. total(n, b, to) computes the vectors of sums of row n of B with all kM rows
-// of A in K block b; finish(n, count, b, i, totals) gets the vectors of row i of A for rows
-// [n, n + count) of B, count ≤ 4.
+// Reads the rows of B one after the other, each from end to end: one sequential stream per core
+// reads DRAM faster than several. total(n, b, to) computes the vectors of sums of row n of B with
+// all kM rows of A in K block b; finish(n, count, b, i, totals) gets the vectors of row i of A for
+// rows [n, n + count) of B, count ≤ 4.
 template <class V, int64_t kM, class Total, class Finish>
 inline void ForEachRowSequential(int64_t rows, int64_t blocks, const Total& total,
                                  const Finish& finish) {

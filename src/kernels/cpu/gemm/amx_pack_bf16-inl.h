@@ -1,5 +1,5 @@
-// Packing for gemm_amx_bf16-inl.h: panels of B as bf16 tiles, A as [K step of 32][pair of columns][row].
-// With fp8 B, the columns of A and B are in the order of amx_fp8-inl.h.
+// Packing for gemm_amx_bf16-inl.h: panels of B as bf16 tiles, A as [K step of 32][pair of
+// columns][row]. With fp8 B, the columns of A and B are in the order of amx_fp8-inl.h.
 #pragma once
 
 #include <cstdint>

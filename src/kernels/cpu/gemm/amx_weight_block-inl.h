@@ -1,5 +1,5 @@
-// Blocks of 8- and 4-bit B for AMX: 32 rows × some columns, the order in which a task walks them, and
-// what there is to prefetch of a block.
+// Blocks of 8- and 4-bit B for AMX: 32 rows × some columns, the order in which a task walks them,
+// and what there is to prefetch of a block.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ inline BurstPrefetch ScaleBursts(const GemmTask& t, const BBlock& block) {
 }
 
 // The blocks of a task: along K first for small M, where the sums stay in the L1; along N first for
-// large M, where A stays in the L2. Prefetches cover one block or, if rows are short, all blocks of the
-// same rows; with by_row the kernel prefetches weights itself.
+// large M, where A stays in the L2. Prefetches cover one block or, if rows are short, all blocks of
+// the same rows; with by_row the kernel prefetches weights itself.
 struct BBlocks {
   int64_t n, k;
   bool k_first, short_rows, by_row;

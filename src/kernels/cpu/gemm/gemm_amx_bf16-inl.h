@@ -1,10 +1,11 @@
-// bf16 A × bf16, fp8 or int8 B, tiles of 16×16×32, tdpbf16ps, AMX: the entries of a kernel for any M, a
-// kernel for M ≤ 32 ("small M"), and gemm_amx_fp8_gemv-inl.h.
+// bf16 A × bf16, fp8 or int8 B, tiles of 16×16×32, tdpbf16ps, AMX: the entries of a kernel for any
+// M, a kernel for M ≤ 32 ("small M"), and gemm_amx_fp8_gemv-inl.h.
 //
 // Packing   AMX operand A is B (weights), operand B is Aᵀ: Cᵀ[16×16] += B[16×32] · Aᵀ[32×16]. A is
-//           packed once per call (PackABf16Amx); One row is read in place, unless B is e4m3. Small M with bf16 B: B is
-//           read in place. Else panels of 64 rows (small M: 32) × 256 columns of B are packed as
-//           bf16 (32 KiB, in the L1), because rows a power of two apart would share L1 sets.
+//           packed once per call (PackABf16Amx); One row is read in place, unless B is e4m3. Small
+//           M with bf16 B: B is read in place. Else panels of 64 rows (small M: 32) × 256 columns
+//           of B are packed as bf16 (32 KiB, in the L1), because rows a power of two apart would
+//           share L1 sets.
 // Blocking  In place: 2×2 tiles over all of K. Else 4 tiles of B × 1 tile of A, one L2 load
 //           per four products; sums wait in scratch between K blocks of 256 columns. Small M reads
 //           rows of B that are a page apart (SpreadOf), one hardware prefetch stream each.
@@ -173,8 +174,8 @@ inline void AddPanel(AmxBf16Scratch& s, const WeightPanel<T>& panel, int64_t x_t
   StoreSums<kM, 1>(sums, s.SumsRowBytes());
 }
 
-// sums (+)= segment · scale for a tile; one scale per row. Always a fused multiply-add, so that M = 1
-// gives the same bits.
+// sums (+)= segment · scale for a tile; one scale per row. Always a fused multiply-add, so that M =
+// 1 gives the same bits.
 inline void AddScaled(const float* segment, const float* scale, int64_t x_rows, bool first,
                       float* sums) {
   const auto add = [first](float* to, Amx::Vec x, Amx::Vec factor) {

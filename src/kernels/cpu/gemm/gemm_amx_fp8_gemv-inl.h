@@ -1,5 +1,6 @@
 // bf16 A × e4m3 B, micro-kernel M×4×256, vdpbf16ps, M ≤ 2, AVX512_BF16 + GFNI. The results
-// are bit-identical to gemm_amx_bf16-inl.h. No AMX instructions: one row of A would leave tiles empty.
+// are bit-identical to gemm_amx_bf16-inl.h. No AMX instructions: one row of A would leave tiles
+// empty.
 //
 // Packing   None; B is read in place once. 32 values of each of two blocks of 128 columns form one
 //           register, widened to 64 bf16 by two GF2P8AFFINEQB instructions (amx_fp8-inl.h).
@@ -202,7 +203,8 @@ inline void Fp8Block(Fp8GemvScratch& s, const Fp8Blocks& block) {
     for (int64_t m = 0; m < kM; ++m) totals[m] = AmxF8::LoadRows(sums[m]);
     MultiplyGroup<kM>(s, block, group, constants, totals);
     for (int64_t m = 0; m < kM; ++m) AmxF8::StoreRows(sums[m], totals[m]);
-    // The sums of a missing row are dropped: stored, they would enter the last row's sums once more.
+    // The sums of a missing row are dropped: stored, they would enter the last row's sums once
+    // more.
     for (int64_t m = 0; m < kM; ++m)
       for (int64_t j = 0; j < kFp8Nr; ++j)
         if (!block.IsMissing(group, j))

@@ -8,8 +8,8 @@
 //           and scaled in f32 while the tile unit multiplies the next ones: a store-to-load stall
 //           is hidden and vector and tile units overlap.
 //           4-bit B becomes s8 as it is packed, minus its zero point.
-// Prefetch  While a block is multiplied, the next block, or the first block of the next task. If rows of
-//           B are shorter than a page, all blocks of the same rows are prefetched together.
+// Prefetch  While a block is multiplied, the next block, or the first block of the next task. If
+//           rows of B are shorter than a page, all blocks of the same rows are prefetched together.
 // Epilogue  Scales of A and B per chunk; a 16×16 transpose into C; the bias last.
 // Order     that of int8_scales-inl.h.
 // Limits    Groups of A are multiples of 128; scale groups of B begin at multiples of 128 (4-bit:
@@ -101,8 +101,8 @@ inline void AddTiles(AmxS8Scratch& s, const BBlock& block, const Batch& batch, i
   });
 }
 
-// All columns of a block for tiles [begin, end) of A, kN at a time. The vector unit scales a batch while
-// the tile unit multiplies the next one.
+// All columns of a block for tiles [begin, end) of A, kN at a time. The vector unit scales a batch
+// while the tile unit multiplies the next one.
 template <bool kOneScale, int64_t kGroups, int64_t kM, int64_t kN>
 inline void MultiplyTiles(AmxS8Scratch& s, const BBlock& block, int64_t begin, int64_t end) {
   constexpr int64_t kTiles = kM * kN;
@@ -168,8 +168,8 @@ inline void PrefetchBlock(AmxS8Scratch& s, const GemmTask& t, const BBlock& bloc
   s.ahead[1] = ScaleBursts(t, block);
 }
 
-// All blocks of the task. The first of the blocks that are prefetched together starts the prefetch of what
-// follows them, perhaps of the next task.
+// All blocks of the task. The first of the blocks that are prefetched together starts the prefetch
+// of what follows them, perhaps of the next task.
 template <bool kOneScale, int64_t kGroups>
 inline void MultiplyBlocks(AmxS8Scratch& s) {
   const GemmTask& t = *s.t;
@@ -235,8 +235,8 @@ inline void MultiplyWithGroups(AmxS8Scratch& s, bool one_scale, int64_t groups) 
     MultiplyBlocks<false, kChunkGroups>(s);
 }
 
-// Requires: A is int8; B is int8 or 4-bit with scales, groups as above. kTiles: t.packed. kSmallMTiles:
-// M ≤ kMaxSmallAmxM, t.packed. kGemv: M ≤ kMaxAmxS8GemvM.
+// Requires: A is int8; B is int8 or 4-bit with scales, groups as above. kTiles: t.packed.
+// kSmallMTiles: M ≤ kMaxSmallAmxM, t.packed. kGemv: M ≤ kMaxAmxS8GemvM.
 enum class AmxS8 { kTiles, kSmallMTiles, kGemv };
 template <AmxS8 kKernel>
 inline void GemmAmxS8(const GemmTask& t) {

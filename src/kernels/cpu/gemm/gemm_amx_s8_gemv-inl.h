@@ -1,11 +1,12 @@
 // s8×s8 and s8×u4 micro-kernel 16×M×128, vpdpbusd, M ≤ 8, for machines with AMX.
 //
-// Packing   A in chunks of 128 columns with compensation (s8_chunk-inl.h). B is read in place: a tile
-//           load would wait for one cache line after the other, and 4-bit B would need packing.
-// Blocking  Blocks of 32 rows of B; two registers hold the totals of 16 rows each. Four rows of B stay
-//           in registers while all rows of A pass. If rows are 1 to 3 KiB long, consecutive rows
-//           alternate between the two registers: the 16 rows of a register are then in 16 memory
-//           pages, each with its own hardware prefetch stream.
+// Packing   A in chunks of 128 columns with compensation (s8_chunk-inl.h). B is read in place: a
+//           tile load would wait for one cache line after the other, and 4-bit B would need
+//           packing.
+// Blocking  Blocks of 32 rows of B; two registers hold the totals of 16 rows each. Four rows of B
+//           stay in registers while all rows of A pass. If rows are 1 to 3 KiB long, consecutive
+//           rows alternate between the two registers: the 16 rows of a register are then in 16
+//           memory pages, each with its own hardware prefetch stream.
 // Prefetch  Each row prefetches its own lines four chunks ahead and, at its end, the row that will
 //           replace it. Rows shorter than 1 KiB: by blocks, as gemm_amx_s8-inl.h.
 // Epilogue  Scales of A and B per chunk; the bias last.
@@ -95,8 +96,8 @@ struct BRows16Chunk {
   const char* Row(int64_t i) const { return row[i] + at; }
 };
 
-// Row i of a chunk as two registers of unsigned bytes: int8 values + 128; 4-bit values of even and of
-// odd columns.
+// Row i of a chunk as two registers of unsigned bytes: int8 values + 128; 4-bit values of even and
+// of odd columns.
 template <Element kType, bool kByRow, bool kWhole>
 inline void LoadCodes(const BRows16Chunk& c, int64_t i, Bytes (&to)[2]) {
   const char* const w = c.Row(i);
@@ -117,8 +118,8 @@ inline void LoadCodes(const BRows16Chunk& c, int64_t i, Bytes (&to)[2]) {
   for (Bytes& half : to) half = Avx512Vnni::FlipSigns(half);
 }
 
-// Integer sums of the four groups of 32 columns of a chunk, 16 rows of B × all rows of A. Four rows of B
-// stay in registers while the rows of A pass.
+// Integer sums of the four groups of 32 columns of a chunk, 16 rows of B × all rows of A. Four rows
+// of B stay in registers while the rows of A pass.
 template <Element kType, bool kByRow, bool kZeros, bool kWhole>
 inline void DotRows16(const GemmTask& t, const BRows16Chunk& c, const AVectorChunk* x,
                       GemvGroupSums* groups) {

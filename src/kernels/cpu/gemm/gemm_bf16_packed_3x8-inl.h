@@ -96,9 +96,9 @@ template <class V, int64_t kM, class LoadX>
   }
 }
 
-// out[i] = A[i]·B over k columns for the rows of B of a tile. Not inlined: accumulators and addresses
-// need all registers. Each K step prefetches a line from `prefetch` on: redundant prefetches cost
-// less than a test of how many lines are left.
+// out[i] = A[i]·B over k columns for the rows of B of a tile. Not inlined: accumulators and
+// addresses need all registers. Each K step prefetches a line from `prefetch` on: redundant
+// prefetches cost less than a test of how many lines are left.
 template <class V, int64_t kM, CacheLevel kInto>
 [[gnu::noinline]] void TileBf16Packed3x8(const BF16* x, int64_t x_stride, const BF16* w, int64_t k,
                                          const BF16* prefetch, float* out) {
@@ -141,8 +141,8 @@ template <class V, int64_t kM, CacheLevel kInto>
   }
 }
 
-// All rows of A times a packed panel. The last tiles prefetch the next panel of B, after `wait` tiles; earlier
-// prefetches would be evicted from the L2 by A.
+// All rows of A times a packed panel. The last tiles prefetch the next panel of B, after `wait`
+// tiles; earlier prefetches would be evicted from the L2 by A.
 template <class V>
 void Panel3x8(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed,
               SequentialPrefetch& ahead, int64_t wait) {

@@ -1,5 +1,5 @@
-// bf16 A × fp8, int8 or 4-bit B, micro-kernel MR ≤ 6 × 8 × 16, vdpbf16ps, AVX512_BF16. Three kernels:
-// GemmBf16W8, any M; GemmBf16W8Gemv, M = 1; GemmBf16W8Streams, M ≤ 6.
+// bf16 A × fp8, int8 or 4-bit B, micro-kernel MR ≤ 6 × 8 × 16, vdpbf16ps, AVX512_BF16. Three
+// kernels: GemmBf16W8, any M; GemmBf16W8Gemv, M = 1; GemmBf16W8Streams, M ≤ 6.
 //
 // Packing   B is widened to bf16 on load; for large M a panel is widened and packed once into
 //           scratch (290 KiB, in the L2) for tiles of 6 × 4. A is read in place.
@@ -103,8 +103,8 @@ template <class V, int64_t kM, int64_t kN, class Rows, class Prefetch>
 }
 
 // totals[i][j] = x[i,:]·(two rows j) over a K block, with scales. Calls prefetch_segment() once per
-// segment and prefetch(at) once per K step. A large tile keeps its totals in memory: g++ 12 must not
-// know the address, or it keeps some totals in registers and spills sums of the segment.
+// segment and prefetch(at) once per K step. A large tile keeps its totals in memory: g++ 12 must
+// not know the address, or it keeps some totals in registers and spills sums of the segment.
 template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchSegment, class Prefetch>
 [[gnu::always_inline]] inline void TileBf16W8(const ARows<BF16>& x, Rows rows, const Segments& s,
                                               const PrefetchSegment& prefetch_segment,

@@ -32,7 +32,8 @@ struct Scratch16xM {
   alignas(64) float totals[kMaxInPlaceM][kSumLanes];
 };
 
-// Whether each row prefetches its own lines. Rows shorter than half a page are read faster in memory order.
+// Whether each row prefetches its own lines. Rows shorter than half a page are read faster in
+// memory order.
 template <class T>
 bool PrefetchesByRow(const GemmTask& t) {
   constexpr bool kBytes = kValuesPer<T> == 1;

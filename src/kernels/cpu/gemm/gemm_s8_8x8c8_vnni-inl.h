@@ -135,7 +135,8 @@ void Store8x8(const GemmTask& t, int64_t n, const Scratch8x8& s) {
     StoreTotal<Kind>(t, true, s.scales, n, kSumLanes, rows[i], t.y + i * t.y_stride + n);
 }
 
-// Requires: M ≤ kTile8x8, N ≥ 16, one scale per row of B. The last tile may repeat rows of the one before it.
+// Requires: M ≤ kTile8x8, N ≥ 16, one scale per row of B. The last tile may repeat rows of the one
+// before it.
 template <class Kind, bool kUnsignedA>
 [[gnu::noinline]] void GemmS8Vnni8x8(const GemmTask& t) {
   using V = typename Kind::V;

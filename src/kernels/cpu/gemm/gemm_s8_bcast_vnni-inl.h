@@ -5,16 +5,17 @@
 //   rows of B, in place      6    6    4    3
 //   rows of B, packed       12   12    8    6
 //
-// Packing   A once per call: [16 rows of A][chunk of 128 columns][K step of 4 columns][row][column].
-//           In place: B is read where it is, over all whole chunks of a pass; sums and totals stay in
-//           registers. Packed: a chunk of B is copied as unsigned bytes first. This serves edges, and
-//           machines with two vector ports, where the sign flip of each broadcast (xor 128) costs as
-//           much as its product.
+// Packing   A once per call: [16 rows of A][chunk of 128 columns][K step, 4 columns][row][column].
+//           In place: B is read where it is, over all whole chunks of a pass; sums and totals stay
+//           in registers. Packed: a chunk of B is copied as unsigned bytes first. This serves
+//           edges, and machines with two vector ports, where the sign flip of each broadcast (xor
+//           128) costs as much as its product.
 // Blocking  Slices of M ≤ 64, panels of 48 rows of B, passes of 4096 columns. No reduction over
 //           lanes.
 // Prefetch  In place: each row prefetches the row that will replace it. Packed: the next panel in
 //           memory order; with many DRAM streams, each row prefetches its own next lines.
-// Epilogue  Scales of A and B per chunk; a transpose of 16×16 totals at the end of a pass; the bias.
+// Epilogue  Scales of A and B per chunk; a transpose of 16×16 totals at the end of a pass; the
+//           bias.
 // Order     as int8_scales-inl.h defines it.
 // Limits    as gemm_s8_vnni-inl.h; int8 B.
 #pragma once
@@ -92,8 +93,8 @@ void PackABcast(const PackTask& t) {
   }
 }
 
-// Addresses of kN rows that are `stride` bytes apart, from few base registers: g++ 12 would keep one
-// register per row.
+// Addresses of kN rows that are `stride` bytes apart, from few base registers: g++ 12 would keep
+// one register per row.
 template <class V, int64_t kN>
 class StridedRows {
  public:
@@ -252,8 +253,8 @@ void PackBChunk(const char* w, int64_t stride, int64_t rows, int64_t values,
     }
 }
 
-// Totals of rows [n, +rows) of B at the start of a pass; lanes are rows of A. Prefetches the lines of
-// C that the end of the pass stores.
+// Totals of rows [n, +rows) of B at the start of a pass; lanes are rows of A. Prefetches the lines
+// of C that the end of the pass stores.
 template <class V, int64_t kVectors>
 void InitBcastTotals(const GemmTask& t, const BcastA<kVectors>& x, int64_t n, int64_t rows,
                      BcastScratch& s) {
@@ -294,8 +295,8 @@ inline int64_t NextPanelOffset(const GemmTask& t, int64_t n, int64_t k, const Pa
   return t.next == nullptr ? 0 : static_cast<const char*>(t.next->w) - AddressOf<I8>(t, n, k);
 }
 
-// A panel times all of A. On uarchs with many DRAM streams all chunks are packed: they have two vector
-// ports, so the sign flip of a broadcast would cost as much as its product.
+// A panel times all of A. On uarchs with many DRAM streams all chunks are packed: they have two
+// vector ports, so the sign flip of a broadcast would cost as much as its product.
 template <class Kind, int64_t kVectors>
 void BcastPanel(const GemmTask& t, const BcastA<kVectors>& x, int64_t n, int64_t rows,
                 BcastScratch& s) {

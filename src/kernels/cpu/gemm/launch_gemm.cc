@@ -1,5 +1,5 @@
-// Launches gemm, C = A·Bᵀ with A = x, B = W, C = y: packs A if the kernel wants that, divides C into
-// blocks and runs a task per block. Weights in blocks of GGUF files: block_product.h.
+// Launches gemm, C = A·Bᵀ with A = x, B = W, C = y: packs A if the kernel wants that, divides C
+// into blocks and runs a task per block. Weights in blocks of GGUF files: block_product.h.
 #include <algorithm>
 #include <array>
 #include <iterator>

@@ -1,12 +1,12 @@
-// C = A·B (B [N, K] read in place, sum over N), any types, in f32: FMA, AVX2 and AVX-512. Two kernels:
-// GemmTF32, any M, and GemmTF32SmallM, M ≤ 4 ("small M").
+// C = A·B (B [N, K] read in place, sum over N), any types, in f32: FMA, AVX2 and AVX-512. Two
+// kernels: GemmTF32, any M, and GemmTF32SmallM, M ≤ 4 ("small M").
 //
 // Packing   None for small M. Else 8- and 4-bit B (and 16-bit B for M > 60) are widened and
 //           scaled into scratch, 64 or 256 rows of a run of columns at a time.
-// Blocking  Small M, bf16 and int8 B on AVX-512: 16 rows of B × 64 columns, sums in registers, if the
-//           scale groups allow it. Else four whole rows of B, sums in C (in the L1); with many DRAM
-//           streams up to eight products of a batch side by side. Any M: MR × 4 registers of columns walk down the rows
-//           of B.
+// Blocking  Small M, bf16 and int8 B on AVX-512: 16 rows of B × 64 columns, sums in registers, if
+//           the scale groups allow it. Else four whole rows of B, sums in C (in the L1); with many
+//           DRAM streams up to eight products of a batch side by side. Any M: MR × 4 registers of
+//           columns walk down the rows of B.
 // Prefetch  B in memory order, then the next product; with several products two lines of each in
 //           turn.
 // Order     One fused multiply-add per row of B, in order.
@@ -55,8 +55,8 @@ const float* FloatInput(const GemmTTask& t, int64_t m, int64_t begin, int64_t co
   return scratch;
 }
 
-// C[:, column:+columns] (+)= A times the panel, kN registers wide. Prefetches once per tile of rows of
-// A.
+// C[:, column:+columns] (+)= A times the panel, kN registers wide. Prefetches once per tile of rows
+// of A.
 template <class V, int64_t kN, class W>
 void OuterPanel(const GemmTTask& t, const ColumnPanel<W>& panel, SequentialPrefetch& ahead) {
   static constexpr float kOnes[] = {1, 1, 1, 1, 1, 1};
@@ -194,8 +194,8 @@ struct WeightStream {
 template <class T>
 constexpr int64_t kTwoLines = 128 * kValuesPer<T> / static_cast<int64_t>(sizeof(T));  // values
 
-// C[i,:] (+)= Σ over kRows rows of B, in order: x[row][i]·w; `first`: C is not read. Calls prefetch()
-// before every two lines of a row.
+// C[i,:] (+)= Σ over kRows rows of B, in order: x[row][i]·w; `first`: C is not read. Calls
+// prefetch() before every two lines of a row.
 template <class V, int64_t kM, int64_t kRows, class T, class Prefetch>
 void AddRows(const WeightStream<T>& s, const Segments& segments, const float (&x)[kRows][kM],
              bool first, const Prefetch& prefetch) {
@@ -326,8 +326,8 @@ template <class V>
 constexpr int64_t kRegisterColumns = kRegisterVectors* V::kLanes;
 constexpr int64_t kPrefetchBytes = 16 << 10;  // prefetch distance in bytes of B
 
-// C[i,:] (+)= Σ over `rows` rows of B, in order: x[row][i]·(w·scale of row); `first`: C is not read. Not
-// inlined: g++ 12 would keep addresses in vector registers.
+// C[i,:] (+)= Σ over `rows` rows of B, in order: x[row][i]·(w·scale of row); `first`: C is not
+// read. Not inlined: g++ 12 would keep addresses in vector registers.
 template <class V, int64_t kM, class T>
 [[gnu::noinline]] void AddRowsInRegisters(const T* w, int64_t stride, int64_t rows,
                                           const float* scale, int64_t scale_stride, const float* x,

@@ -1,4 +1,5 @@
-// Loops of kernels for C = A·B (sum over N) whose instruction multiplies pairs: micro-kernel M×64×2.
+// Loops of kernels for C = A·B (sum over N) whose instruction multiplies pairs: micro-kernel
+// M×64×2.
 //
 // Packing   Two rows of B widen and interleave in registers; a pair of A is broadcast:
 //
@@ -6,8 +7,8 @@
 //                                               A             │ x(n) x(n+1) │ the same    │ …
 //
 // Blocking  M ≤ 4: 16 rows of B × 64 columns at a time; sums of a block of rows stay in the L1.
-//           M > 4: 64 columns of a block are interleaved into scratch once for 96 rows of A (16 KiB),
-//           6 rows of A at a time.
+//           M > 4: 64 columns of a block are interleaved into scratch once for 96 rows of A (16
+//           KiB), 6 rows of A at a time.
 // Prefetch  B in memory order, then the next product.
 // Order     Pairs of rows in order within a block; blocks in order.
 //
@@ -18,8 +19,10 @@
 //   Sum, SumValue                     a register of sums, and one of them in memory
 //   Pairs                             a register of widened pairs
 //   Scales                            of the rows and columns of a block
-//   Row                               of A for a block: `x` [kPairBlockRows], padded with a zero to pairs
-//   Widener(const Weight*)(p, q, to)  columns [0, 64) of two rows as kPairVectors registers of pairs
+//   Row                               of A for a block: `x` [kPairBlockRows], padded with a zero to
+//                                     pairs
+//   Widener(const Weight*)(p, q, to)  columns [0, 64) of two rows as kPairVectors registers of
+//                                     pairs
 //   BlockRows(t, n)                   rows of the block at row n of B, at most kPairBlockRows
 //   SetScales(t, block, to), SetRow(t, m, block, scales, to)
 //   Zero, LoadSum, StoreSum, LoadPairs, StorePairs, Broadcast, Add(sum, w, x)
@@ -56,8 +59,8 @@ struct PairBlock {
   const W* Row(int64_t i) const { return w + Min(i, rows - 1) * stride; }
 };
 
-// sums[m] (+)= pairs [begin, end) of the rows of a block × 64 columns from `column`, times kM rows of A.
-// Not inlined: sums and tables need all registers.
+// sums[m] (+)= pairs [begin, end) of the rows of a block × 64 columns from `column`, times kM rows
+// of A. Not inlined: sums and tables need all registers.
 template <class V, class Dot, int64_t kM>
 [[gnu::noinline]] void AddPairRows(const PairBlock<typename Dot::Weight>& block, int64_t column,
                                    int64_t begin, int64_t end, const typename Dot::Row* x,

@@ -5,9 +5,9 @@
 //           columns, cut into three signed bytes (digits). Four rows of B interleave bytewise in
 //           registers:
 //
-//             B   rows n … n + 3   │ a b c …      interleaved   │ a(n) a(n+1) a(n+2) a(n+3) │ b(n) …
-//                                                 A             │ a digit of these rows, the same in
-//                                                                 all lanes of 32 columns
+//             B   rows n … n + 3   │ a b c …     interleaved   │ a(n) a(n+1) a(n+2) a(n+3) │ b(n) …
+//                                                A             │ a digit of these rows, the same in
+//                                                                all lanes of 32 columns
 //
 // Blocking  16 rows of B × 64 columns × up to 4 rows of A × 3 digits; s32 sums stay in the L1.
 // Used      for the absorbed W_UK of 4-bit models, on machines with AVX512_VNNI.
@@ -71,8 +71,8 @@ void ForEachScaleRow(const ScaleGrid& grid, const WeightBlock& block, const F& f
     f(row++, begin, Min(end, block.rows));
 }
 
-// products[i] = x[i] times the scales of row i, one lane per segment; returns the largest magnitude of
-// each lane.
+// products[i] = x[i] times the scales of row i, one lane per segment; returns the largest magnitude
+// of each lane.
 template <class V, class T>
 typename V::Vec ScaledInputs(const ScaleGrid& grid, const WeightBlock& block, const T* scale,
                              int64_t segments, const float* x,

@@ -36,8 +36,8 @@ struct S16Dot {
     float unit;
   };
 
-  // Of every 32 columns the lower four of each eight come first, then the upper four. ColumnsInOrder
-  // restores the column order of the sums.
+  // Of every 32 columns the lower four of each eight come first, then the upper four.
+  // ColumnsInOrder restores the column order of the sums.
   struct Widener {
     explicit Widener(const I8* /*w*/) {}
     [[gnu::always_inline]] void operator()(const I8* p, const I8* q,

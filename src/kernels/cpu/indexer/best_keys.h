@@ -13,8 +13,8 @@
 
 namespace latte::cpu {
 
-// A key as a number that is larger the better the key is: its score, then its position, the lower the
-// better. No two keys of a sequence are equal.
+// A key as a number that is larger the better the key is: its score, then its position, the lower
+// the better. No two keys of a sequence are equal.
 using RankedKey = uint64_t;
 
 inline RankedKey RankedKeyOf(float score, int64_t position) {
@@ -42,8 +42,8 @@ inline std::span<RankedKey> KeepBest(std::span<RankedKey> keys, int64_t most, Ra
   return keys.first(static_cast<size_t>(dropped.begin() - keys.begin()));
 }
 
-// Keys are added in blocks, by rising position, and kept in this order. Trivial, because it lives in
-// scratch; Begin first.
+// Keys are added in blocks, by rising position, and kept in this order. Trivial, because it lives
+// in scratch; Begin first.
 struct BestKeys {
   // Keys for which a list of `most` keys needs room.
   static int64_t Room(int64_t most) { return 2 * most + kIndexKeys; }

@@ -1,13 +1,14 @@
-// index_topk, f32 over keys of every format: tiles of kPanelRows heads × kPanelVectors vectors of keys
-// (AVX-512 6 × 64 keys, AVX2 6 × 16), FMA. One call scores a block of 64 keys for several tokens.
+// index_topk, f32 over keys of every format: tiles of kPanelRows heads × kPanelVectors vectors of
+// keys (AVX-512 6 × 64 keys, AVX2 6 × 16), FMA. One call scores a block of 64 keys for several
+// tokens.
 //
-// Packing    Keys are converted to f32 and transposed once per call, for all tokens and heads: step =
-//            dimension, column = key (32 KiB at width 128).
-// Blocking   Lanes are keys, so neither the dot products nor the sum over heads need reductions across
-//            lanes. Scores of a panel stay in registers over all heads.
-// Order      Dot products: one chain of multiply-adds in the order of dimensions. Scores: one chain in
-//            the order of heads. Lanes, tiles and tokens are independent, so AVX2 and AVX-512 give the
-//            same bits.
+// Packing    Keys are converted to f32 and transposed once per call, for all tokens and heads: step
+//            = dimension, column = key (32 KiB at width 128).
+// Blocking   Lanes are keys, so neither the dot products nor the sum over heads need reductions
+//            across lanes. Scores of a panel stay in registers over all heads.
+// Order      Dot products: one chain of multiply-adds in the order of dimensions. Scores: one chain
+//            in the order of heads. Lanes, tiles and tokens are independent, so AVX2 and AVX-512
+//            give the same bits.
 // Limits     Width ≤ 512; scratch 170 KiB.
 #pragma once
 
@@ -30,8 +31,8 @@ struct IndexScratch {
   alignas(64) float rows[V::kLanes * kStride];  // keys before they are transposed
 };
 
-// Packs kLanes keys from `key` of the block on, zeros for keys behind the last, as one vector of the
-// steps of a panel.
+// Packs kLanes keys from `key` of the block on, zeros for keys behind the last, as one vector of
+// the steps of a panel.
 template <class V>
 void PackIndexKeys(const IndexScoreTask& t, int64_t key, int64_t steps, IndexScratch<V>& s) {
   using Scratch = IndexScratch<V>;

@@ -1,10 +1,12 @@
-// index_topk: divides the call among threads, keeps the best keys while they are scored, and merges.
+// index_topk: divides the call among threads, keeps the best keys while they are scored, and
+// merges.
 //
-// A work item is up to kTokens new tokens of one sequence × a range of its keys. Kernels score a block of
-// keys for all tokens of the item; each token then takes the keys that are better than the worst of its
-// K best so far. Ranges of keys are cut only if there are fewer groups of tokens than threads need (a
-// decoding step); then every item keeps its K best keys in shared memory, and a second pass takes the
-// best of them. The order of keys (best_keys.h) is total, so no division changes a position.
+// A work item is up to kTokens new tokens of one sequence × a range of its keys. Kernels score a
+// block of keys for all tokens of the item; each token then takes the keys that are better than the
+// worst of its K best so far. Ranges of keys are cut only if there are fewer groups of tokens than
+// threads need (a decoding step); then every item keeps its K best keys in shared memory, and a
+// second pass takes the best of them. The order of keys (best_keys.h) is total, so no division
+// changes a position.
 #include <numeric>
 #include <type_traits>
 
@@ -15,7 +17,8 @@
 namespace latte::cpu {
 namespace {
 
-// Tokens that share converted keys: converting costs an eighth of scoring for one token with 32 heads.
+// Tokens that share converted keys: converting costs an eighth of scoring for one token with 32
+// heads.
 constexpr int64_t kTokens = 8;
 constexpr int64_t kIndexItemsPerThread = 4;
 // Fewest keys of a range; no range has fewer than K keys either, because all of them would be kept.

@@ -43,8 +43,8 @@ constexpr int64_t kTileSide = 16;  // rows of a tile, and columns of one of 32-b
 constexpr int64_t kTileMacsBf16 = 16 * 16 * 32;
 constexpr int64_t kTileMacsInt8 = 16 * 16 * 64;
 
-// Tiles are named by constant numbers. The intrinsics of GCC 12 do not declare that they read memory, so
-// a store before a tile load could be moved behind it or removed.
+// Tiles are named by constant numbers. The intrinsics of GCC 12 do not declare that they read
+// memory, so a store before a tile load could be moved behind it or removed.
 struct Amx : Avx512Bf16 {
   using Words = __m512i;
 

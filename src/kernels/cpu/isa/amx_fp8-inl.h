@@ -83,8 +83,8 @@ struct AmxF8 : Amx {
   struct Halves {
     Pairs low, high;
   };
-  // Values that are neither zero nor subnormal nor NaN: every bit of the bf16 is a bit of the e4m3 or its
-  // inverse.
+  // Values that are neither zero nor subnormal nor NaN: every bit of the bf16 is a bit of the e4m3
+  // or its inverse.
   static Halves WidenNormals(Codes codes, const Constants& c) {
     constexpr char kBias = 0x3c;
     return Zip(_mm512_gf2p8affine_epi64_epi8(codes, c.low, 0),
@@ -120,8 +120,8 @@ struct AmxF8 : Amx {
     Avx512Vnni::TransposeInts128(block);
   }
 
-  // Sums of 128 columns of four rows from their chains, K steps in order: rows 0–3 of the first block,
-  // rows 0–3 of the second one; the upper eight lanes are unspecified.
+  // Sums of 128 columns of four rows from their chains, K steps in order: rows 0–3 of the first
+  // block, rows 0–3 of the second one; the upper eight lanes are unspecified.
   static Vec SumBlocks(const Vec (&chains)[4]) {
     const StepSums s = SumChains(chains);
     return Gather(Add(Add(Add(s.a, SecondOf(s.a)), s.b), SecondOf(s.b)));
@@ -149,8 +149,8 @@ struct AmxF8 : Amx {
     return {As(_mm512_unpacklo_epi8(low, high)), As(_mm512_unpackhi_epi8(low, high))};
   }
 
-  // Both chains of a K step added. Lanes of each 128-bit lane, which is [block][rows 0, 1 or 2, 3]: K step
-  // 0 of the first rows and of the others, K step 1 likewise; b: K steps 2 and 3.
+  // Both chains of a K step added. Lanes of each 128-bit lane, which is [block][rows 0, 1 or 2, 3]:
+  // K step 0 of the first rows and of the others, K step 1 likewise; b: K steps 2 and 3.
   struct StepSums {
     Vec a, b;
   };
@@ -175,8 +175,9 @@ struct AmxF8 : Amx {
   }
 };
 
-// Flushes subnormal operands and results of the calling thread to zero during its lifetime, as bf16 dot
-// products do. Values cross its ends in memory alone, or the compiler could move sums past them.
+// Flushes subnormal operands and results of the calling thread to zero during its lifetime, as bf16
+// dot products do. Values cross its ends in memory alone, or the compiler could move sums past
+// them.
 class FlushScope {
  public:
   FlushScope() {

@@ -187,7 +187,8 @@ struct Avx2 {
   // The 64 values of a chunk of 5-bit integers.
   static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 
-  // out[i] = sum of the lanes of vector i, as a tree: neighbours, then pairs, then the 128-bit lanes.
+  // out[i] = sum of the lanes of vector i, as a tree: neighbours, then pairs, then the 128-bit
+  // lanes.
   static void StoreSum4(float* out, Vec a, Vec b, Vec c, Vec d) {
     const Vec ab = Add(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
     const Vec cd = Add(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));

@@ -33,8 +33,8 @@ struct Avx2Bytes : Avx2 {
   // fits into s16.
   static Ints DotWords(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
   static Ints DotBytes(Ints a, Ints b) { return _mm256_maddubs_epi16(a, b); }
-  // sums += DotWords(w0, x), DotWords(w1, x) in s32, x the four bytes at p; and the same for DotBytes
-  // in s16. Not intrinsics: g++ 12 hoists loads until sums spill.
+  // sums += DotWords(w0, x), DotWords(w1, x) in s32, x the four bytes at p; and the same for
+  // DotBytes in s16. Not intrinsics: g++ 12 hoists loads until sums spill.
   static void AddTwoWordDots(Ints (&sums)[2], Ints w0, Ints w1, const void* p) {
     Ints a = sums[0], b = sums[1], x, y;
     asm("vpbroadcastd %6, %2\n\tvpmaddwd %2, %4, %3\n\tvpaddd %3, %0, %0\n\t"
@@ -53,8 +53,8 @@ struct Avx2Bytes : Avx2 {
     sums[0] = a;
     sums[1] = b;
   }
-  // sum + DotWords(w, x) in s32 and sum + DotBytes(w, x) in s16, x in memory at p; no intrinsics for
-  // the same reason.
+  // sum + DotWords(w, x) in s32 and sum + DotBytes(w, x) in s16, x in memory at p; no intrinsics
+  // for the same reason.
   static Ints AddWordDot(Ints sum, Ints w, const void* p) {
     Ints y;
     asm("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"

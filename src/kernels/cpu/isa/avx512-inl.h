@@ -257,8 +257,8 @@ struct Avx512 {
     return _mm512_scalef_ps(p, n);
   }
 
-  // 2^x, relative error 1.7e-7 wherever the result is normal; 0 from −150 down; NaN stays. scalef applies
-  // the integer part of x.
+  // 2^x, relative error 1.7e-7 wherever the result is normal; 0 from −150 down; NaN stays. scalef
+  // applies the integer part of x.
   static Vec Exp2(Vec x) {
     const Vec r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     Vec p = Set1(kExp2MinMax[0]);

@@ -61,8 +61,8 @@ struct Avx512Bf16 : Avx512 {
   static Widener WidenerOf(const F8*) { return WidenerOf(0x7f, 0x7f, kF8Moves); }
   static Widener WidenerOf(const F8Fnuz*) { return WidenerOf(0xff, 0x80, kF8FnuzMoves); }
   // 64 8-bit weights as bf16, the first 32 and the rest. e4m3: shifts sign and magnitude into place
-  // and adds the difference of the exponent biases or, for subnormal magnitudes below 8, a table entry.
-  // NaN takes a slow path.
+  // and adds the difference of the exponent biases or, for subnormal magnitudes below 8, a table
+  // entry. NaN takes a slow path.
   template <class T>
   static void WidenPairs(const T* p, const Widener& c, BF16* first, BF16* second) {
     const __m512i magnitude = _mm512_and_si512(_mm512_loadu_si512(p), c.magnitude);
@@ -77,8 +77,8 @@ struct Avx512Bf16 : Avx512 {
     StorePairs(first, LoadPairs(p));
     StorePairs(second, LoadPairs(p + 32));
   }
-  // Constants of MoveNumbers that also multiply by a power of two: added to every exponent except that
-  // of zero. No product may be subnormal or infinite.
+  // Constants of MoveNumbers that also multiply by a power of two: added to every exponent except
+  // that of zero. No product may be subnormal or infinite.
   static Widener Times(const Widener& c, int exponent) {
     const __m512i more = _mm512_set1_epi16(static_cast<int16_t>(exponent * 128));
     Widener scaled = c;
@@ -120,8 +120,8 @@ struct Avx512Bf16 : Avx512 {
     const __m512i high = _mm512_gf2p8affine_epi64_epi8(codes, bits.high, kBias);
     return {As(_mm512_unpacklo_epi8(low, high)), As(_mm512_unpackhi_epi8(low, high))};
   }
-  // Outliers: NaN, subnormal or zero. Twice the magnitude minus twice the least normal one then exceeds
-  // that of all normal values.
+  // Outliers: NaN, subnormal or zero. Twice the magnitude minus twice the least normal one then
+  // exceeds that of all normal values.
   using Outliers = __m512i;
   static Outliers NoOutliers() { return _mm512_setzero_si512(); }
   static Outliers AddOutliers(Outliers before, const F8* p) {
@@ -146,8 +146,8 @@ struct Avx512Bf16 : Avx512 {
   static TwoPairs LoadTwoTwice(const T* p, const T* q, const ByteTables& tables) {
     return LookUp(p, TwoQuarters(p, q), tables);
   }
-  // Interleaves 64 values of two rows into bf16 pairs: lane 4l + i of out[j] holds value 16l + 4j + i of both.
-  // Transpose128 restores the order of sums.
+  // Interleaves 64 values of two rows into bf16 pairs: lane 4l + i of out[j] holds value 16l + 4j +
+  // i of both. Transpose128 restores the order of sums.
   template <class T>
   static void InterleaveTwoRows(const T* p, const T* q, const ByteTables& tables, Pairs (&out)[4]) {
     const __m512i first = _mm512_loadu_si512(p);

@@ -16,8 +16,8 @@ struct Avx512Vnni : Avx512 {
   static Ints ZeroInts() { return _mm512_setzero_si512(); }
   static Ints LoadBytes(const void* p) { return _mm512_loadu_si512(p); }
   static Ints SetByte(int8_t x) { return _mm512_set1_epi8(x); }
-  // sum[i] + Σ_{j<4} x[4i+j]·y[4i+j], x unsigned and y signed bytes, wrapping. Not the intrinsic: g++ 12
-  // would spill accumulators.
+  // sum[i] + Σ_{j<4} x[4i+j]·y[4i+j], x unsigned and y signed bytes, wrapping. Not the intrinsic:
+  // g++ 12 would spill accumulators.
   static Ints DotBytes(Ints sum, Ints x, Ints y) {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
     return sum;
@@ -220,8 +220,8 @@ struct Avx512Vnni : Avx512 {
     return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
   }
 
-  // Interleaves four rows of 64 bytes: lane 4l + i of m[j] holds the four bytes of column 16l + 4j + i.
-  // Transpose128 restores the column order.
+  // Interleaves four rows of 64 bytes: lane 4l + i of m[j] holds the four bytes of column 16l + 4j
+  // + i. Transpose128 restores the column order.
   static void InterleaveFourRows(Ints (&m)[4]) {
     const Ints low01 = _mm512_unpacklo_epi8(m[0], m[1]);
     const Ints high01 = _mm512_unpackhi_epi8(m[0], m[1]);

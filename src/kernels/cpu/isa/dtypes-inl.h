@@ -98,8 +98,8 @@ struct F8Bytes {
 constexpr F8Bytes kF8Bytes{7, 127};
 constexpr F8Bytes kF8FnuzBytes{8, -1};
 
-// Addends that turn magnitude · 16 of an e4m3 into the bits of a bf16; `small` for magnitudes below 8,
-// which are subnormal.
+// Addends that turn magnitude · 16 of an e4m3 into the bits of a bf16; `small` for magnitudes below
+// 8, which are subnormal.
 struct F8Moves {
   uint16_t normal = 0;
   alignas(16) uint16_t small[8] = {};
@@ -119,7 +119,8 @@ constexpr float kLn2Low = -0x1.bd0106p-13f;
 // 1/7!, 1/6!, …, 1/1!, 1/0!
 constexpr float kExpTaylor[8] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24,
                                  1.0f / 6,    0.5f,       1.0f,       1.0f};
-// Coefficients of r^5 … r^0 of 2^r, 0 ≤ r ≤ 1: relative error 8.3e-8, minimal for degree 5 and 1 at 0.
+// Coefficients of r^5 … r^0 of 2^r, 0 ≤ r ≤ 1: relative error 8.3e-8, minimal for degree 5 and 1 at
+// 0.
 constexpr float kExp2MinMax[6] = {0x1.e976p-10f,  0x1.277806p-7f, 0x1.c91cf8p-5f,
                                   0x1.ebdb56p-3f, 0x1.62e4bap-1f, 1.0f};
 

@@ -1,6 +1,6 @@
-// mha (expanded attention), bf16 × bf16 → f32: tiles of 6 queries × 64 columns, vdpbf16ps; up to 512
-// queries of one head per task; AVX512_BF16. Packing, blocking and limits as in mha_f32-inl.h, but a
-// step of a panel holds a pair of keys or columns instead of one.
+// mha (expanded attention), bf16 × bf16 → f32: tiles of 6 queries × 64 columns, vdpbf16ps; up to
+// 512 queries of one head per task; AVX512_BF16. Packing, blocking and limits as in mha_f32-inl.h,
+// but a step of a panel holds a pair of keys or columns instead of one.
 //
 // Rounding   Queries, keys, values and probabilities to bf16; sums and lse are f32.
 // Order      Keys are paired from the start of each block; in the first block, from the first key.

@@ -1,5 +1,5 @@
-// Merges results of attention to several splits, 16 rows per task, with the functions by which mla_decode
-// merges its own: the bytes are the same.
+// Merges results of attention to several splits, 16 rows per task, with the functions by which
+// mla_decode merges its own: the bytes are the same.
 #include <algorithm>
 
 #include "src/kernels/cpu/launch.h"

@@ -1,17 +1,18 @@
 // Absorbed attention: divides the call among threads and merges the results.
 //
 // A row is one (token, head) pair of one sequence. The keys of a sequence are divided into splits
-// of kSplitKeys keys (key_owner.h), anchored at position 0. Every split is computed from zero, and splits are
-// merged from left to right, so the bytes of a row do not depend on which work items computed them.
-// A work item is a group of rows × consecutive splits; its size follows the number of threads.
+// of kSplitKeys keys (key_owner.h), anchored at position 0. Every split is computed from zero, and
+// splits are merged from left to right, so the bytes of a row do not depend on which work items
+// computed them. A work item is a group of rows × consecutive splits; its size follows the number
+// of threads.
 //
 // With lists of positions, the keys of a token are its listed rows, in order. Before each split, an
-// item copies the split's rows to a page of its own in scratch, so kernels read them as they read any
-// page, and a list of all positions gives the bytes of attention without lists. Items of other heads of
-// the token copy the same rows again.
+// item copies the split's rows to a page of its own in scratch, so kernels read them as they read
+// any page, and a list of all positions gives the bytes of attention without lists. Items of other
+// heads of the token copy the same rows again.
 //
-// With several owners of keys, the splits of a sequence are the splits of one owner, numbered from 0 on. A call
-// that returns splits writes each to its place and merges none.
+// With several owners of keys, the splits of a sequence are the splits of one owner, numbered from
+// 0 on. A call that returns splits writes each to its place and merges none.
 #include <limits>
 
 #include "src/kernels/cpu/cached_row_layout.h"
@@ -259,9 +260,9 @@ void StoreNoKeys(const SplitResult& out, int64_t rows, int64_t c) {
   std::fill_n(out.sum, rows, 0.0f);
 }
 
-// Computes the splits of an item of one token with a list, one by one. Keys count from the beginning
-// of the split, which changes no byte: the size of a split is a multiple of all block sizes.
-// page: room for kSplitKeys cached rows.
+// Computes the splits of an item of one token with a list, one by one. Keys count from the
+// beginning of the split, which changes no byte: the size of a split is a multiple of all block
+// sizes. page: room for kSplitKeys cached rows.
 void RunListedSplits(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p,
                      const WorkItem& item, DecodeTask& t, DecodeQuery* q, std::byte* page) {
   static constexpr int32_t kPageTable[] = {0};

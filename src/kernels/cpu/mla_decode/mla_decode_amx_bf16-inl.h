@@ -7,9 +7,9 @@
 //
 // Rounding   Queries, probabilities and quantised cached rows to bf16. The instruction flushes
 //            subnormals to zero and rounds to nearest even.
-// Packing    Queries, once per task, transposed in bf16 pairs. Quantised rows, once per block. Values,
-//            once per block and 32 columns, two keys interleaved. Lanes of scores are rows, so
-//            maxima and sums over keys need no reduction; Sᵀ is transposed on its way to bf16.
+// Packing    Queries, once per task, transposed in bf16 pairs. Quantised rows, once per block.
+//            Values, once per block and 32 columns, two keys interleaved. Lanes of scores are rows,
+//            so maxima and sums over keys need no reduction; Sᵀ is transposed on its way to bf16.
 // Blocking   Blocks of 256 keys. O stays in f32 memory and is rescaled only if a maximum has risen.
 // Order      Keys in index order, blocks, steps of 32 and pairs anchored at the start of the task.
 //            Keys that a row does not see are never multiplied and cannot change its bytes.

@@ -1,10 +1,11 @@
 // Scratch and query packing of the int8 mla_decode kernels (mla_decode_s8_vnni-inl.h and
-// mla_decode_amx_s8-inl.h). The rows of a task are (token, head) pairs; 16 of them form a group, one
-// per lane.
+// mla_decode_amx_s8-inl.h). The rows of a task are (token, head) pairs; 16 of them form a group,
+// one per lane.
 //
 // The latent part of a query becomes s8 with one scale, its rope part s16 with another. Both are
-// stored as [4 bytes of a row][16 rows], so that a register holds 4 columns of 16 rows. A compensation
-// term, −128 times the sum of the query, corrects for keys that are stored as unsigned bytes.
+// stored as [4 bytes of a row][16 rows], so that a register holds 4 columns of 16 rows. A
+// compensation term, −128 times the sum of the query, corrects for keys that are stored as unsigned
+// bytes.
 #pragma once
 
 #include <cstdint>

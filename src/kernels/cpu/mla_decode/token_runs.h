@@ -1,5 +1,5 @@
-// The tokens of a call of mla_decode that share their keys, and copies of cached rows that are keys of only
-// one token. For launch files.
+// The tokens of a call of mla_decode that share their keys, and copies of cached rows that are keys
+// of only one token. For launch files.
 #pragma once
 
 #include <cstddef>

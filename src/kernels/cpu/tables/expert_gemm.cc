@@ -9,8 +9,8 @@ namespace latte {
 namespace cpu {
 namespace {
 
-// One call of gemm, whose threads share the tasks of all experts. The shared expert comes first: it has
-// the most rows, and while one thread computes it, others read weights.
+// One call of gemm, whose threads share the tasks of all experts. The shared expert comes first: it
+// has the most rows, and while one thread computes it, others read weights.
 void RunExpertGemm(const ExpertGemmOp::Params& p, const Exec& exec) {
   std::vector<GemmProblem> problems(p.shared.begin(), p.shared.end());
   for (size_t e = 0; e < p.experts.size(); ++e)

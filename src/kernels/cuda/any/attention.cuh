@@ -1,8 +1,8 @@
 // any.mla_decode, any.mha, any.lse_merge: attention in f32 without tensor cores, for every shape.
 //
-// A block computes one (token, head). Keys come in tiles of 128, which begin at multiples of 128: a lane
-// computes the score of one key, then each lane sums some columns of the values over the keys in order. So the
-// result depends on the query and its keys alone.
+// A block computes one (token, head). Keys come in tiles of 128, which begin at multiples of 128: a
+// lane computes the score of one key, then each lane sums some columns of the values over the keys
+// in order. So the result depends on the query and its keys alone.
 #pragma once
 
 #include "src/kernels/cuda/common/cache_rows.cuh"

@@ -1,4 +1,5 @@
-// any.append, any.norm_rope_append, any.gather_pages, any.copy_page: rows of the cache in every format.
+// any.append, any.norm_rope_append, any.gather_pages, any.copy_page: rows of the cache in every
+// format.
 #pragma once
 
 #include "src/kernels/cuda/any/norm.cuh"

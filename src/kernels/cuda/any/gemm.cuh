@@ -1,8 +1,10 @@
-// any.gemm, any.gemm_t, any.expert_gemm: products in f32 without tensor cores, for every shape and type.
+// any.gemm, any.gemm_t, any.expert_gemm: products in f32 without tensor cores, for every shape and
+// type.
 //
-// Order   gemm: lane l sums columns l, l + 32, … of K in order, a tree adds the lanes. gemm_t: N in order.
-//         So M, the batch and the grid change no sum.
-// Rounding  a weight with a scale and an int8 activation are each rounded to f32 once, before they are
+// Order   gemm: lane l sums columns l, l + 32, … of K in order, a tree adds the lanes. gemm_t: N in
+//         order. So M, the batch and the grid change no sum.
+// Rounding  a weight with a scale and an int8 activation are each rounded to f32 once, before they
+//           are
 //         multiplied.
 // Tile    gemm: a warp computes one column of y for kRowsAtOnce rows of x.
 #pragma once

@@ -1,8 +1,9 @@
 // any.index_topk: the best keys of each token, by a search for the K-th best score.
 //
-// A block a token. Scores are ordered as integers; 32 rounds find the K-th best bit by bit, each of which counts
-// the keys above a bound. Shared memory keeps the first scores, and the others are computed again in every
-// round. Then the keys above the bound are listed in ascending order, with the first of those that equal it.
+// A block a token. Scores are ordered as integers; 32 rounds find the K-th best bit by bit, each of
+// which counts the keys above a bound. Shared memory keeps the first scores, and the others are
+// computed again in every round. Then the keys above the bound are listed in ascending order, with
+// the first of those that equal it.
 #pragma once
 
 #include "src/kernels/cuda/any/attention.cuh"

@@ -120,8 +120,8 @@ LATTE_DEVICE void Route(const RouteParams& p) {
 
 inline constexpr int kGroupThreads = 128;
 
-// One block; a lane an expert, which counts its pairs and then lists them in order. Shared memory: a word for
-// each expert, and one more.
+// One block; a lane an expert, which counts its pairs and then lists them in order. Shared memory:
+// a word for each expert, and one more.
 LATTE_DEVICE void GroupByExpert(const GroupByExpertParams& p) {
   const SharedAddr first = SharedBase();
   for (int e = Thread(); e < p.e; e += kGroupThreads) {

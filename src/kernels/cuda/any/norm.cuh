@@ -1,5 +1,5 @@
-// any.rms_norm, any.add_rms_norm, any.layer_norm: a warp a row. Lane l sums columns l, l + 32, … in order; a
-// tree adds the lanes.
+// any.rms_norm, any.add_rms_norm, any.layer_norm: a warp a row. Lane l sums columns l, l + 32, … in
+// order; a tree adds the lanes.
 #pragma once
 
 #include "src/kernels/cuda/common/elements.cuh"

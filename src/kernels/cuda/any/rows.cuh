@@ -76,7 +76,8 @@ LATTE_DEVICE void Cast(const CastParams& p) {
   if (rest == 0) StoreElement(p.y, p.y_type, y, LoadGlobal(p.x + x));
 }
 
-// A warp a group of columns of a row. The bits of |x| are ordered as the numbers are, NaN above infinity.
+// A warp a group of columns of a row. The bits of |x| are ordered as the numbers are, NaN above
+// infinity.
 LATTE_DEVICE void QuantizeRows(const QuantizeRowsParams& p) {
   constexpr float kRound = 0x1.8p23f;  // adding it leaves the nearest integer in the last bits
   const int groups = (p.k + p.group - 1) / p.group;

@@ -1,5 +1,5 @@
-// Rows of the cache in every format, as f32: the values of src/kernels/ref/cached_row.cc, which defines them.
-// docs/formats/cache.md draws the formats.
+// Rows of the cache in every format, as f32: the values of src/kernels/ref/cached_row.cc, which
+// defines them. docs/formats/cache.md draws the formats.
 #pragma once
 
 #include "src/kernels/cuda/common/elements.cuh"
@@ -26,8 +26,8 @@ LATTE_DEVICE float LoadBf16(const unsigned char* at) {
   return BF16ToFloat(static_cast<uint16_t>(Load16(at)));
 }
 
-// The byte and the bit at which the low four bits of value i of a q6 rope part begin. Values come 64 at a
-// time; the first half of them has the lower bits of the bytes.
+// The byte and the bit at which the low four bits of value i of a q6 rope part begin. Values come
+// 64 at a time; the first half of them has the lower bits of the bytes.
 struct NibblePlace {
   int byte, shift;
 };

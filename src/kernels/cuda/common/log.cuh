@@ -1,5 +1,5 @@
-// The natural logarithm in f64, in operations that are exact to the bit on every compiler: temperatures of
-// queries.
+// The natural logarithm in f64, in operations that are exact to the bit on every compiler:
+// temperatures of queries.
 #pragma once
 
 #include <bit>
@@ -8,9 +8,10 @@
 
 namespace latte::cuda {
 
-// ln x of a normal x ≥ 1, within 1 ulp. Method and coefficients: FreeBSD's msun, e_log.c. With x = 2ᵏ·(1 + f),
-// |f| < √2 − 1 and s = f/(2 + f), ln(1 + f) = f − f²/2 + s·(f²/2 + R(s²)), and the polynomial R is off by less
-// than 2⁻⁵⁸·⁴⁵.
+// ln x of a normal x ≥ 1, within 1 ulp. Method and coefficients: FreeBSD's msun, e_log.c. With x =
+// 2ᵏ·(1 + f),
+// |f| < √2 − 1 and s = f/(2 + f), ln(1 + f) = f − f²/2 + s·(f²/2 + R(s²)), and the polynomial R is
+// off by less than 2⁻⁵⁸·⁴⁵.
 LATTE_DEVICE double LogOf(double x) {
   constexpr double kLn2High = 6.93147180369123816490e-01;
   constexpr double kLn2Low = 1.90821492927058770002e-10;

@@ -1,5 +1,5 @@
-// Sums and maxima over the lanes of a warp or a block, in one order: a tree over the lanes, then the warps from
-// the first on. All lanes receive the result.
+// Sums and maxima over the lanes of a warp or a block, in one order: a tree over the lanes, then
+// the warps from the first on. All lanes receive the result.
 #pragma once
 
 #include "src/kernels/cuda/words/device.cuh"

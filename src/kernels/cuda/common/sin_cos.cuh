@@ -1,13 +1,14 @@
-// Sine and cosine in f64, in operations that are exact to the bit on every compiler: the angles of RoPE.
+// Sine and cosine in f64, in operations that are exact to the bit on every compiler: the angles of
+// RoPE.
 #pragma once
 
 #include "src/kernels/cuda/words/device.cuh"
 
 namespace latte::cuda {
 
-// Of an angle in radians, |angle| < 2²⁰. Errors are below 2⁻⁵². Method and coefficients: the argument less the
-// nearest multiple of π/2, in three parts (Cody and Waite), then the polynomials of FreeBSD's msun, k_sin.c
-// and k_cos.c.
+// Of an angle in radians, |angle| < 2²⁰. Errors are below 2⁻⁵². Method and coefficients: the
+// argument less the nearest multiple of π/2, in three parts (Cody and Waite), then the polynomials
+// of FreeBSD's msun, k_sin.c and k_cos.c.
 LATTE_DEVICE void SinCos(double angle, double* sine, double* cosine) {
   constexpr double kTwoOverPi = 0.63661977236758134308;
   constexpr double kHalfPi[3] = {1.5707963267948966, 6.123233995736766e-17,

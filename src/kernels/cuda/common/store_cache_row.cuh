@@ -1,4 +1,5 @@
-// Writes a row of the cache in every format: a warp a row, with the bytes of src/kernels/ref/cached_row.cc.
+// Writes a row of the cache in every format: a warp a row, with the bytes of
+// src/kernels/ref/cached_row.cc.
 #pragma once
 
 #include "src/kernels/cuda/common/cache_rows.cuh"
@@ -15,7 +16,8 @@ LATTE_DEVICE void StoreFloat(unsigned char* at, float value) {
   Store16(at + 2, FloatBits(value) >> 16);
 }
 
-// Of x[0, count), in every lane of the warp: the largest finite magnitude, and whether there is a NaN.
+// Of x[0, count), in every lane of the warp: the largest finite magnitude, and whether there is a
+// NaN.
 struct Range {
   float top;
   bool has_nan;
@@ -31,8 +33,9 @@ LATTE_DEVICE Range RangeOf(const float* x, int count) {
   return {WarpMax(top), WarpSum(nans) > 0};
 }
 
-// How numbers become integers of up to `top`: x · inverse, rounded to nearest, ties to even. All are 0 if the
-// largest is so small that quotients by it overflow. A NaN becomes 0, and the stored scale NaN.
+// How numbers become integers of up to `top`: x · inverse, rounded to nearest, ties to even. All
+// are 0 if the largest is so small that quotients by it overflow. A NaN becomes 0, and the stored
+// scale NaN.
 struct IntegerScale {
   float top, scale, inverse;
   bool has_nan;
@@ -112,8 +115,8 @@ LATTE_DEVICE int FiveOfLane(const float* x, int begin, int count, unsigned char*
   return Lane() < rest ? s.Quantise(LoadGlobal(x + begin + Lane())) + 16 : 0;
 }
 
-// 5-bit latents: a lane holds values l and 32 + l of a chunk, whose low bits share byte l. Their fifth bits are
-// bits l/8 and 4 + l/8 of byte 32 + l mod 8.
+// 5-bit latents: a lane holds values l and 32 + l of a chunk, whose low bits share byte l. Their
+// fifth bits are bits l/8 and 4 + l/8 of byte 32 + l mod 8.
 LATTE_DEVICE void StoreFives(const float* x, int count, unsigned char* to, unsigned char* scales) {
   for (int begin = 0; begin < count; begin += kQ6Chunk, to += kQ6ChunkBytes) {
     const int first = FiveOfLane(x, begin, count, scales);

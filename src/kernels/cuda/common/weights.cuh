@@ -21,7 +21,8 @@ LATTE_DEVICE float LoadFromBlock(const uint8_t* row, int64_t i) {
                                 static_cast<int>(i % Block::kValues));
 }
 
-// Value i of a row, without a scale that lies elsewhere. Requires: a type of weights or activations.
+// Value i of a row, without a scale that lies elsewhere. Requires: a type of weights or
+// activations.
 LATTE_DEVICE float LoadNumber(const void* row, Element type, int64_t i) {
   const uint8_t* const bytes = static_cast<const uint8_t*>(row);
   switch (type) {

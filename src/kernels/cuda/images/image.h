@@ -6,7 +6,8 @@
 
 namespace latte::cuda {
 
-// A fat binary, as cuModuleLoadData takes it, and a zero; the zero alone in a build without CUDA kernels.
+// A fat binary, as cuModuleLoadData takes it, and a zero; the zero alone in a build without CUDA
+// kernels.
 std::span<const std::byte> KernelImage();
 
 }  // namespace latte::cuda

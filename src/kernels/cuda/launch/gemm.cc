@@ -86,7 +86,8 @@ ExpertLayouts LayoutsOf(const ExpertWeights& e) {
   return {layout(e.w, e.w_scale), layout(e.gate, e.gate_scale)};
 }
 
-// The first of `experts`, up to the most of one launch, whose weights, if there are any, have one layout.
+// The first of `experts`, up to the most of one launch, whose weights, if there are any, have one
+// layout.
 std::span<const ExpertWeights> OfOneLayout(std::span<const ExpertWeights> experts) {
   std::optional<ExpertLayouts> first;
   const size_t most = std::min<size_t>(experts.size(), ExpertGemmParams::kMostExperts);

@@ -61,8 +61,8 @@ class KernelSet {
 
   const CudaDevice& device() const { return device_; }
 
-  // Enqueues a kernel; an empty grid is nothing to do. Requires: the grid is within the limits above, and the
-  // shared memory within the GPU's. Throws DeviceError.
+  // Enqueues a kernel; an empty grid is nothing to do. Requires: the grid is within the limits
+  // above, and the shared memory within the GPU's. Throws DeviceError.
   template <KernelId kId>
   void Launch(const Grid& grid, const typename internal::ParamsOf<kId>::Type& params,
               DeviceStream stream, int64_t shared_bytes = 0) const {

@@ -1,5 +1,5 @@
-// Starts the kernels of each op: a function of launch/ converts the params of an op to the params of a
-// kernel and chooses the grid. Each throws DeviceError.
+// Starts the kernels of each op: a function of launch/ converts the params of an op to the params
+// of a kernel and chooses the grid. Each throws DeviceError.
 #pragma once
 
 #include "src/kernels/cuda/launch/kernel_set.h"

@@ -15,8 +15,8 @@ struct ActivationParams {
   Element type;
 };
 
-// How a weight [b, n, k] of any type lies in memory, with its scales (BlockScale of kernels/params/gemm.h).
-// Weights that differ in their addresses alone have equal layouts.
+// How a weight [b, n, k] of any type lies in memory, with its scales (BlockScale of
+// kernels/params/gemm.h). Weights that differ in their addresses alone have equal layouts.
 struct WeightLayout {
   int64_t batch_bytes, row_bytes;       // from W[b] to W[b+1], from a row to the next
   int64_t scale_stride, zero_stride;    // from a row of blocks to the next, in elements

@@ -64,13 +64,13 @@
 //                                  the barriers to the others [PTX: fence.mbarrier_init]
 //   MbarrierArrive(b)              one arrival
 //   MbarrierArriveExpect(b, n)     one arrival, and the phase waits for n bytes by TMA
-//   MbarrierWait(b, parity)        waits until the phase of this parity is over; the first phase has
-//                                  parity 0, and of a new barrier parity 1 counts as over
-//                                  [PTX: mbarrier.init, .arrive, .arrive.expect_tx, .try_wait]
+//   MbarrierWait(b, parity)        waits until the phase of this parity is over; the first phase
+//                                  has parity 0, and of a new barrier parity 1 counts as over [PTX:
+//                                  mbarrier.init, .arrive, .arrive.expect_tx, .try_wait]
 //   TmaLoad(to, map, b, x, y, z)   one lane: starts the copy of the map's box at element (x, y, z);
 //                                  its bytes count for b [PTX: cp.async.bulk.tensor.3d]
-//   FenceProxyAsync()              the lane's stores, and stores that it has seen, become visible to
-//                                  wgmma and TMA [PTX: fence.proxy.async.shared::cta]
+//   FenceProxyAsync()              the lane's stores, and stores that it has seen, become visible
+//                                  to wgmma and TMA [PTX: fence.proxy.async.shared::cta]
 //   MatrixDescriptor(a, next, across)  where wgmma finds a matrix: tiles of 8 × 128 bytes with the
 //                                  128-byte swizzle, `next` bytes apart along the contiguous
 //                                  dimension, `across` bytes along the other; a K-major operand of
