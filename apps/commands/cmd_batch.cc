@@ -98,14 +98,14 @@ Command AddBatch(const FlagSet& app) {
   input.Add("-i,--input", flags->files.input, "the requests").Required().Value("FILE");
   input.Add(
       "--min-priority", flags->rules.min_priority,
-      "lowest priority of a request, served first; lower ones count as this one (default: 0)");
+      "lowest priority of a request, served first; lower priorities are raised to it (default: 0)");
   const FlagSet output = sub.Group("Output");
   output.Add("-o,--output", flags->files.output, "the results").Required().Value("FILE");
   output.AddSwitch("--overwrite", flags->files.overwrite, "discard the results of an earlier run");
   sub.Group("Sampling")
       .Add("-s,--seed", flags->seed,
-           "seed of requests that give none; fixed, so that a batch that resumes gives the same "
-           "answers (default: 0)");
+           "seed of requests without one; fixed, so that a resumed batch gives the same answers "
+           "(default: 0)");
   flags->engine.AddAll(sub, {.drafts = true, .ranks = true});
   return {sub, [flags] { return BatchCommand(*flags); }};
 }

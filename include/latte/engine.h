@@ -1,6 +1,6 @@
-// The engine: many concurrent requests over one model. Apart from the kernels' thread pool it has
-// no thread of its own: the caller drives it with Step. Every call needs at most 256 KiB of the
-// calling thread's stack, plus the needs of the sink.
+// The engine: many concurrent requests over one model. Its only threads are the kernels' thread pool:
+// the caller drives it with Step. Every call needs at most 256 KiB of the calling thread's stack, in
+// addition to the needs of the sink.
 #pragma once
 
 #include <chrono>
@@ -43,11 +43,11 @@ struct EngineStats {
   int64_t masks = 0;             // of constrained answers' tokens, drafts included
   double mask_seconds = 0;       // spent on masks, next to the model
   double mask_wait_seconds = 0;  // of step_seconds, waiting for masks
-  // Groups of ranks: tokens that the others could have computed while the group with the most did.
+  // Groups of ranks: tokens by which groups fall short of the largest group in a step.
   int64_t idle_tokens = 0;
 };
 
-// Adds counts of requests, tokens and masks; not the state after the last step, steps and their times.
+// Adds counts of requests, tokens and masks, but not the state after the last step, steps or times.
 inline void AddCounters(const EngineStats& from, EngineStats& to) {
   to.requests_finished += from.requests_finished;
   to.requests_failed += from.requests_failed;
@@ -78,37 +78,37 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Puts a request into the queue. Its events go to the sink; if another thread drives the engine,
+  // Puts a request into the queue. The sink receives its events; if another thread drives the engine,
   // the first may arrive before this call returns. Request::user_data identifies them.
-  // Returns the id, which is Request::id where that is not 0.
+  // Returns the id, which is Request::id unless that is 0.
   // Errors: kInvalidArgument for a request that can never be served, or an id that is not greater
-  // than those before; kExhausted if the queue is full or memory runs out.
+  // than all earlier ids; kExhausted if the queue is full or memory runs out.
   [[nodiscard]] virtual Result<RequestId> Submit(Request request) = 0;
 
   // Ends all answers of a request within one step. Ignores an id that is unknown or done.
   virtual void Cancel(RequestId id) = 0;
 
-  // Called once per step that made any events, with all of them, on the thread of Step; they are
-  // valid during the call. The sink may call Submit and Cancel.
+  // Called once per step with events, with all of them, on the thread of Step. The events are valid
+  // during the call. The sink may call Submit and Cancel.
   using EventSink = std::function<void(std::span<const TokenEvent>)>;
   virtual void SetEventSink(EventSink sink) = 0;
 
   // Advances every admitted sequence by one step. Never waits: without work it does nothing.
-  // A bad request fails alone, through its event; so does the largest request of a step that there
-  // is too little memory for (kExhausted). Errors: kExhausted when memory runs out elsewhere. From
-  // then on every Step fails so; destroy the engine.
+  // A bad request fails alone, through its event. If a step has too little memory, its largest request
+  // fails in the same way (kExhausted). Errors: kExhausted if memory runs out elsewhere. Every later
+  // Step then fails, too; destroy the engine.
   [[nodiscard]] virtual Status Step() = 0;
 
-  // Sleeps until a Step may find something to do, Wake is called, or the time has come; false: the
-  // time has come.
+  // Sleeps until there may be work for Step, until Wake is called, or until the deadline. Returns false
+  // at the deadline.
   virtual bool WaitForWork(std::chrono::steady_clock::time_point deadline) = 0;
 
   // Ends the current WaitForWork, or the next one if none is running: for a thread that wants the
   // engine's thread to check for work.
   virtual void Wake() = 0;
 
-  // Writes prefixes that are only in memory to cache_dir and waits until they are there; without a
-  // cache_dir there is nothing to do. Errors: kUnavailable when some could not be written.
+  // Writes prefixes that are only in memory to cache_dir, and waits until they are written; does
+  // nothing without a cache_dir. Errors: kUnavailable if some could not be written.
   [[nodiscard]] virtual Status SavePrefixes() = 0;
 
   virtual EngineStats Stats() const = 0;

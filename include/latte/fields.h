@@ -27,31 +27,31 @@ struct Field {
   std::string_view name;  // of the member, in C++ and in C
   std::string_view help;  // one line, without the default
   FieldRange range = {};
-  std::string_view expected = "";  // the range in words, where it is no plain interval
+  std::string_view expected = "";  // the range in words, if it is not a plain interval
   // Accepted texts: "bf16, f16 or f32". A bool lists its text for true, then its text for false.
   std::string_view choices = "";
   bool may_be_empty = false;       // an empty text is accepted in addition to `choices`
   int64_t most = 0;                // entries of a list
-  std::string_view fallback = "";  // the default in words, where the value does not tell it
+  std::string_view fallback = "";  // the default in words, if the value does not show it
   std::string_view flag = "";      // "-n,--max-new-tokens"; empty: --NAME, with dashes
   std::string_view json = "";      // key of JSON requests; empty: NAME
-  // Heading of docs/options.md and --help; empty: that of the field before.
+  // Heading of docs/options.md and --help; empty: the heading of the previous field.
   std::string_view group = "";
   bool bytes = false;           // accepts suffixes: 512M, 16G
   std::string_view value = "";  // word for the value in --help, "FILE"; empty: by its type
-  bool expert = false;          // few users need it: last in --help
+  bool expert = false;          // for few users; last in --help
 };
 
 // VisitFields(visit) calls visit(Field, member) or visit(Field, member, c_member) for every field.
 //
-// member(s): a reference to the field of `s`, which is the C++ struct or, where the list gives no
+// member(s): a reference to the field of `s`, which is the C++ struct or, if the list gives no
 // c_member, the C struct.
 //
-// c_member says how the C struct differs: OnlyInCpp, or a function that returns the CArray of a
-// list.
+// c_member describes the difference of the C struct: OnlyInCpp, or a function that returns the CArray
+// of a list.
 struct OnlyInCpp {};
 
-// A list in a C struct: where it begins and how many entries it has.
+// A list in a C struct: its address and its number of entries.
 template <class T>
 struct CArray {
   const T*& data;

@@ -1,8 +1,8 @@
 // Part of latte.h, which includes it: kernels of attention and matrix products over plain arrays, for
-// programs that compare them with their own code. The rules of latte.h hold here too.
+// programs that compare them with their own code. The rules of latte.h apply here, too.
 //
 // Arrays are float, row-major, without gaps; all sizes are at least 1. `dtype`, "f32", "bf16" or
-// "f16", says what the stored operand is rounded to before the kernel reads it.
+// "f16", is the type to which the stored operand is rounded before the kernel reads it.
 // Symbols: T new tokens · B sequences · S keys · H heads · C, R widths of a cached row's latent and rope
 // part · N, V widths of a head's keys and values · P tokens per page.
 #ifndef LATTE_LATTE_OPS_H_

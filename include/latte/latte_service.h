@@ -1,9 +1,9 @@
 // Part of latte.h, which includes it: a model's tokenizer and formats without its weights, and an
-// engine that owns its thread. The rules of latte.h hold here too.
+// engine that owns its thread. The rules of latte.h apply here, too.
 //
 // Buffers: a function that fills a buffer of the caller writes at most `capacity` elements and
-//          always sets the count that it needs. A larger count is no error: call again with more
-//          room. The buffer may be NULL with capacity 0.
+//          always sets the required count. A larger count is not an error: call again with a larger
+//          buffer. The buffer may be NULL with capacity 0.
 #ifndef LATTE_LATTE_SERVICE_H_
 #define LATTE_LATTE_SERVICE_H_
 
@@ -48,7 +48,7 @@ latte_code latte_model_info(const latte_model* model, char* json, size_t capacit
 latte_code latte_model_request_init(const latte_model* model, latte_request* request, size_t size,
                                     latte_error* error);
 
-// An engine with a thread of its own. All its functions are thread-safe, but for stop.
+// An engine with its own thread. All its functions except stop are thread-safe.
 typedef struct latte_service latte_service;
 
 // Called on the service's thread while it loads; must return. `message` and `what` live until then.
@@ -59,7 +59,7 @@ typedef struct latte_service_options {
   size_t size;
   const latte_engine_options* engine;  // NULL: the defaults
   latte_log log;                       // warnings about options and model; NULL: none
-  latte_progress progress;             // what takes long while the model loads; NULL: none
+  latte_progress progress;             // progress of loading the model; NULL: none
   void* context;                       // of both
 } latte_service_options;
 
@@ -67,8 +67,8 @@ typedef struct latte_service_options {
 latte_code latte_service_start(const latte_service_options* options, latte_service** service,
                                latte_error* error);
 
-// Waits at most `timeout_ms` for the model (0 or more; above a day: a day). `*loaded`: 1 when it is
-// there, else 0. Errors: of loading; once a step has failed, its error.
+// Waits at most `timeout_ms` for the model (0 or more; above a day: a day). `*loaded`: 1 if it is
+// loaded, else 0. Errors: of loading; the error of a failed step.
 latte_code latte_service_wait(latte_service* service, int64_t timeout_ms, int32_t* loaded,
                               latte_error* error);
 
@@ -76,7 +76,7 @@ latte_code latte_service_wait(latte_service* service, int64_t timeout_ms, int32_
 // and frees the service. NULL is allowed. Results in queues stay.
 void latte_service_stop(latte_service* service);
 
-// Where results wait for the program. One thread at a time takes from a queue; several requests may
+// A queue of results for the program. One thread at a time takes from a queue; several requests may
 // share one. A queue may outlive the service.
 typedef struct latte_queue latte_queue;
 
@@ -98,7 +98,7 @@ typedef struct latte_answer {
   const latte_event* end;  // its last event: counts, times, stop string, error
 } latte_answer;
 
-// A part of what a request makes. It and all that it points to live until the next call of
+// A part of the output of a request. It and all data that it points to live until the next call of
 // latte_queue_take or latte_queue_destroy.
 typedef struct latte_result {
   size_t size;  // by the library
@@ -113,12 +113,12 @@ typedef struct latte_result {
 } latte_result;
 
 // Takes all results; waits at most `timeout_ms` for the first (0 or more; above a day: a day).
-// `*count` is 0 when none came.
+// `*count` is 0 if none arrived.
 latte_code latte_queue_take(latte_queue* queue, int64_t timeout_ms,
                             const latte_result* const** results, size_t* count, latte_error* error);
 
-// A file descriptor that poll finds readable while results wait: once per step, however many
-// requests share the queue. It lives as long as the queue; do not read or close it.
+// A file descriptor for poll, which is readable while results wait: once per step, for any number of
+// requests in the queue. It lives as long as the queue; do not read or close it.
 latte_code latte_queue_descriptor(latte_queue* queue, int32_t* descriptor, latte_error* error);
 
 // Puts a request into the engine's queue. whole: 0, an event per token; 1, a latte_answer per answer.
@@ -128,31 +128,31 @@ latte_code latte_service_submit(latte_service* service, latte_queue* queue,
                                 latte_error* error);
 
 // Answers the JSON `body` as `latte serve` does at `url`: /v1/chat/completions, /v1/completions,
-// /v1/responses or /v1/messages. Reasoning and calls of tools are split off. The bytes of the
-// results are one JSON text or, with "stream": true, server-sent events.
-// Errors: LATTE_NOT_FOUND for another url; what the server refuses.
+// /v1/responses or /v1/messages. Reasoning and tool calls are separated from the content. The bytes of
+// the results are one JSON text or, with "stream": true, server-sent events.
+// Errors: LATTE_NOT_FOUND for another url; the refusals of the server.
 latte_code latte_service_answer(latte_service* service, latte_queue* queue, latte_text url,
                                 latte_text body, uint64_t user_data, latte_request_id* id,
                                 latte_error* error);
 
 // Computes the logits of a given sequence, between two steps of the engine. Row i of `logits`
-// is of token first + i: [count − first, vocab_size] f32, which must live until the last result.
+// belongs to token first + i: [count − first, vocab_size] f32, which must live until the last result.
 // Errors: LATTE_INVALID_ARGUMENT for ids outside the vocabulary, for more tokens than the context,
 // and for a capacity, in numbers, that is too small.
 latte_code latte_service_logits(latte_service* service, latte_queue* queue, const int32_t* tokens,
                                 size_t count, size_t first, float* logits, size_t capacity,
                                 uint64_t user_data, latte_request_id* id, latte_error* error);
 
-// Ends a request early; its last result comes nevertheless. Ignores an id that is unknown or done.
+// Ends a request early; its last result still arrives. Ignores an id that is unknown or done.
 latte_code latte_service_cancel(latte_service* service, latte_request_id id, latte_error* error);
 
-// Submits a request and waits for its end. `sink` gets its events on the thread of the caller.
-// Errors: of latte_service_submit. An answer that fails says so in its last event.
+// Submits a request and waits for its end. `sink` receives its events on the thread of the caller.
+// Errors: of latte_service_submit. The last event of a failed answer has its error.
 latte_code latte_service_generate(latte_service* service, const latte_request* request,
                                   latte_event_sink sink, void* context, latte_error* error);
 
-// The natural logarithm of the probability of each given token after those before it: [count], the
-// first one 0. Waits for the result. Errors: of latte_service_submit, and of the computation.
+// The natural logarithm of the probability of each given token after the previous tokens: [count]; the
+// first value is 0. Waits for the result. Errors: of latte_service_submit, and of the computation.
 latte_code latte_service_score(latte_service* service, const int32_t* tokens, size_t count,
                                float* logprobs, latte_error* error);
 

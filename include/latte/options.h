@@ -22,32 +22,32 @@ struct EngineOptions {
   bool check_weights = false;           // refuse weights that are not finite
   int threads = 0;                      // 0: one per processor, within the container's quota
   int64_t page_tokens = 64;             // tokens per cache page; power of two, 16 … 256
-  int64_t cache_bytes = 0;              // 0: what remains after weights and workspace
+  int64_t cache_bytes = 0;              // 0: the memory that weights and workspace leave
   int64_t max_tokens = 0;               // longest sequence; 0: the model's context, if it fits
   int64_t max_batch_tokens = 512;       // new tokens per step, decode and prefill together
   int64_t max_sequences = 64;           // sequences computed at once
-  int64_t max_queued_requests = 1024;   // waiting beyond those
+  int64_t max_queued_requests = 1024;   // waiting, in addition to max_sequences
   int64_t max_queued_tokens = 1 << 22;  // prompt tokens of waiting requests
   int64_t aging_steps = 512;            // a waiting request gains one priority per so many steps
   // Cached tokens that prefill expands at once, for all prefills of a step;
   // 0: min(max(8·max_tokens, 4·max_sequences·page_tokens), 128 Ki).
   int64_t prefill_workspace_tokens = 0;
-  // Tokens that a step drafts per sequence: "0" to "4", or "auto", which is "0" where the model cannot
+  // Tokens that a step drafts per sequence: "0" to "4", or "auto", which is "0" if the model cannot
   // draft; docs/speculation.md.
   std::string draft_tokens = "auto";
-  std::string drafter = "mtp";  // or "lookup": what followed the last tokens earlier in the text
-  bool prefix_cache = true;     // known beginnings of prompts are not computed again
+  std::string drafter = "mtp";  // or "lookup": in the earlier text; docs/speculation.md
+  bool prefix_cache = true;     // cached prefixes of prompts are not computed again
   std::string cache_dir = "";   // keeps prefixes in this folder too; empty: in memory only
-  int64_t cache_dir_bytes = int64_t{16} << 30;  // most that is kept there
+  int64_t cache_dir_bytes = int64_t{16} << 30;  // size limit of cache_dir
   int64_t tp = 1;                               // processes that share the weights; docs/ranks.md
   int64_t ep = 1;                               // of them, each has whole experts: 1 or tp
-  // Groups of these processes that have requests, a cache and a scheduler of their own; docs/ranks.md.
+  // Groups of these processes, each with its own requests, cache and scheduler; docs/ranks.md.
   int64_t dp = 1;  // a divisor of tp, or tp = 1: then as many processes
   // Ranks of a group that divide the latent cache; docs/ranks.md. Divides the ranks of a group.
   int64_t dcp = 1;
-  std::string dp_policy = "balanced";    // or "tokens", "round-robin": which group gets a request
-  int64_t dp_spread_tokens = 0;          // prompts from this length on lie on all groups; 0: auto
-  std::string expert_exchange = "auto";  // gather, padded or all-to-all: how tokens reach experts
+  std::string dp_policy = "balanced";    // or "tokens", "round-robin": the group of a request
+  int64_t dp_spread_tokens = 0;          // prompts of this length or more use all groups; 0: auto
+  std::string expert_exchange = "auto";  // gather, padded or all-to-all, of tokens for experts
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
   [[nodiscard]] Status Validate() const;
@@ -79,9 +79,7 @@ void EngineOptions::VisitFields(Visit&& visit) {
             .group = "Computation"},
       [](auto& o) -> auto& { return o.dtype; });
   visit(
-      Field{.name = "device",
-            .help = "what computes the model: cpu, cuda, or cuda:N for GPU N",
-            .group = "Computation"},
+      Field{.name = "device", .help = "device of the model: cpu, cuda, or cuda:N for GPU N"},
       [](auto& o) -> auto& { return o.device; });
   visit(
       Field{.name = "cache_dtype",
@@ -91,22 +89,23 @@ void EngineOptions::VisitFields(Visit&& visit) {
             .fallback = "as --dtype"},
       [](auto& o) -> auto& { return o.cache_dtype; });
   visit(
-      Field{.name = "attention",
-            .help = "path of attention; all give the same answer but for the last bits, if the "
-                    "model has no indexer",
-            .choices = "auto, decompressed, latent, absorbed or sparse",
-            .expert = true},
+      Field{
+          .name = "attention",
+          .help =
+              "path of attention; without an indexer, all give the same answer up to the last bits",
+          .choices = "auto, decompressed, latent, absorbed or sparse",
+          .expert = true},
       [](auto& o) -> auto& { return o.attention; });
   visit(
       Field{.name = "deterministic",
-            .help = "on: the same bytes whatever else runs; strict: also whatever was cached "
-                    "before; off",
+            .help = "on: the same bytes with any other requests; strict: also with any earlier "
+                    "content of the cache; off",
             .choices = "strict, on or off",
             .expert = true},
       [](auto& o) -> auto& { return o.deterministic; });
   visit(
       Field{.name = "int8_activations",
-            .help = "activations of int4 and int8 weights: int8, or bf16: as --dtype",
+            .help = "activations of int4 and int8 weights: int8, or bf16 for the type of --dtype",
             .choices = "int8 or bf16",
             .flag = "--act",
             .expert = true},
@@ -124,15 +123,15 @@ void EngineOptions::VisitFields(Visit&& visit) {
             .expert = true},
       [](auto& o) -> auto& { return o.page_tokens; });
   visit(
-      Field{
-          .name = "prefill_workspace_tokens",
-          .help = "cached tokens that prefill expands at once; 0: by --context and --max-sequences",
-          .range = {0, kMany},
-          .expert = true},
+      Field{.name = "prefill_workspace_tokens",
+            .help = "cached tokens that prefill expands at once; 0: derived from --context and "
+                    "--max-sequences",
+            .range = {0, kMany},
+            .expert = true},
       [](auto& o) -> auto& { return o.prefill_workspace_tokens; });
   visit(
       Field{.name = "cache_bytes",
-            .help = "size of the cache, e.g. 16G; 0: what remains after weights and workspace",
+            .help = "size of the cache, e.g. 16G; 0: the memory that weights and workspace leave",
             .range = {0, kManyBytes},
             .group = "Memory",
             .bytes = true},
@@ -153,14 +152,14 @@ void EngineOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.max_sequences; });
   visit(
       Field{.name = "max_queued_requests",
-            .help = "requests that wait",
+            .help = "waiting requests",
             .range = {1, kMany},
             .group = "Queue",
             .expert = true},
       [](auto& o) -> auto& { return o.max_queued_requests; });
   visit(
       Field{.name = "max_queued_tokens",
-            .help = "prompt tokens of requests that wait",
+            .help = "prompt tokens of waiting requests",
             .range = {1, kManyBytes},
             .expert = true},
       [](auto& o) -> auto& { return o.max_queued_tokens; });
@@ -172,14 +171,14 @@ void EngineOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.aging_steps; });
   visit(
       Field{.name = "draft_tokens",
-            .help = "tokens to draft per step and sequence: faster, and no answer changes",
+            .help = "tokens to draft per step and sequence; saves time and changes no answer",
             .choices = "auto, 0, 1, 2, 3 or 4",
             .group = "Speculation"},
       [](auto& o) -> auto& { return o.draft_tokens; });
   visit(
       Field{.name = "drafter",
-            .help = "mtp: the model's multi-token-prediction layer; lookup: what followed the last "
-                    "tokens earlier in the text",
+            .help = "mtp: the model's multi-token-prediction layer; lookup: the tokens that "
+                    "followed the last tokens earlier in the text",
             .choices = "mtp or lookup"},
       [](auto& o) -> auto& { return o.drafter; });
   visit(
@@ -208,13 +207,13 @@ void EngineOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.tp; });
   visit(
       Field{.name = "ep",
-            .help = "processes over which experts are spread whole: as --tp; 1: each has a part of "
-                    "every expert",
+            .help = "processes among which whole experts are divided: as --tp; 1: each has a part "
+                    "of every expert",
             .range = {1, 1024}},
       [](auto& o) -> auto& { return o.ep; });
   visit(
       Field{.name = "dp",
-            .help = "groups of processes with requests and a cache of their own; divides --tp",
+            .help = "groups of processes, each with its own requests and cache; divides --tp",
             .range = {1, 1024},
             .expected = "a divisor of --tp"},
       [](auto& o) -> auto& { return o.dp; });
@@ -227,21 +226,21 @@ void EngineOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.dcp; }, OnlyInCpp());
   visit(
       Field{.name = "dp_policy",
-            .help = "which group gets a request: balanced: the one that leaves the largest load "
-                    "smallest, known prefixes subtracted; tokens: the one with the fewest tokens; "
+            .help = "choice of a group for a request: balanced: the largest load stays smallest, "
+                    "cached prefixes subtracted; tokens: the group with the fewest tokens; "
                     "round-robin: each in turn",
             .choices = "balanced, tokens or round-robin"},
       [](auto& o) -> auto& { return o.dp_policy; });
   visit(
       Field{.name = "dp_spread_tokens",
-            .help = "prompts from so many tokens on are divided among the caches of all groups; 0: "
-                    "where that is faster, or no group has room",
+            .help = "prompts of at least so many tokens are divided among the caches of all "
+                    "groups; 0: if that is faster, or no group has room",
             .range = {0, kMany}},
       [](auto& o) -> auto& { return o.dp_spread_tokens; }, OnlyInCpp());
   visit(
       Field{.name = "expert_exchange",
-            .help = "how tokens of several groups reach experts: gather, padded (to equal sizes), "
-                    "all-to-all (with --ep) or auto: by cost",
+            .help = "exchange of tokens between groups and experts: gather, padded (to equal "
+                    "sizes), all-to-all (with --ep) or auto: by cost",
             .choices = "auto, gather, padded or all-to-all"},
       [](auto& o) -> auto& { return o.expert_exchange; });
 }

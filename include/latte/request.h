@@ -14,17 +14,17 @@
 namespace latte {
 inline namespace v0_2 {
 
-// How the next token is sampled. Order: logit_bias, penalties, temperature, min_p, top_k, top_p.
+// The parameters of sampling. Order: logit_bias, penalties, temperature, min_p, top_k, top_p.
 struct SamplingParams {
   double temperature = 1.0;  // 0: always the likeliest token
   int64_t top_k = 0;         // keep the k likeliest tokens; 0: all
   double top_p = 1.0;  // keep the likeliest tokens that together reach this probability; (0, 1]
   double min_p = 0.0;  // drop tokens below this share of the likeliest one's probability; [0, 1]
-  // Logits of tokens that the prompt or the answer has are divided by it where they are positive,
-  // multiplied where they are negative (Keskar et al. 2019, arXiv 1909.05858); 1: off; (0, 100]
+  // Divides positive logits and multiplies negative logits of tokens in the prompt or the answer
+  // (Keskar et al. 2019, arXiv 1909.05858); 1: off; (0, 100]
   double repetition_penalty = 1.0;
-  double presence_penalty = 0.0;   // taken off the logit of every token the answer has; [−2, 2]
-  double frequency_penalty = 0.0;  // the same, once per occurrence; [−2, 2]
+  double presence_penalty = 0.0;  // subtracted from the logit of every token of the answer; [−2, 2]
+  double frequency_penalty = 0.0;                     // the same, once per occurrence; [−2, 2]
   std::vector<std::pair<int32_t, float>> logit_bias;  // (token, added to its logit); ≤ 1024
   uint64_t seed = 0;                                  // the result depends only on (seed, position)
 
@@ -67,18 +67,18 @@ void SamplingParams::VisitFields(Visit&& visit) {
       [](auto& p) -> auto& { return p.min_p; });
   visit(
       Field{.name = "repetition_penalty",
-            .help = "divide positive logits of tokens in the text by it, multiply negative ones",
+            .help = "divides positive logits of tokens in the text, multiplies negative ones",
             .range = {0, 100, /*above_low=*/true},
             .fallback = "generation_config.json, else 1: off"},
       [](auto& p) -> auto& { return p.repetition_penalty; });
   visit(
       Field{.name = "presence_penalty",
-            .help = "subtract it from the logits of tokens in the answer",
+            .help = "subtracted from the logits of tokens in the answer",
             .range = {-2, 2}},
       [](auto& p) -> auto& { return p.presence_penalty; });
   visit(
       Field{.name = "frequency_penalty",
-            .help = "subtract it once for each occurrence of a token in the answer",
+            .help = "subtracted once for each occurrence of a token in the answer",
             .range = {-2, 2}},
       [](auto& p) -> auto& { return p.frequency_penalty; });
   visit(
@@ -171,14 +171,14 @@ struct Request {
   bool echo = false;          // the prompt's text begins the first event's text
   bool keep_special = false;  // special tokens are part of the answer's text
   int priority = 0;           // lower is served first
-  // What the text of the answer must match, in the notation grammar_syntax; empty: anything. Needs a
+  // The grammar of the answer's text, in the notation grammar_syntax; empty: any text. Needs a
   // build with xgrammar and a tokenizer.
   std::string grammar;
   std::string grammar_syntax = "json-schema";
-  // Stop strings count in the content of a chat's answer: not in its reasoning, not in its calls.
+  // Stop strings count only in the content of a chat's answer, not in its reasoning or its calls.
   std::string reasoning =
       "none";               // "possible": it may begin with <think>; "begun": it begins inside
-  std::string call_format;  // how it writes calls: "deepseek_v3", "kimi_k2" …; empty: it has none
+  std::string call_format;  // format of its calls: "deepseek_v3", "kimi_k2" …; empty: none
   std::string cache_salt;   // prefixes are shared only among requests with equal salt
   RequestId id = 0;         // greater than the ids of earlier requests; 0: the engine's next
   uint64_t user_data = 0;   // the caller's own name for the request, echoed by its events
@@ -186,7 +186,7 @@ struct Request {
   // Checks everything that does not need a model. Errors: as SamplingParams::Validate.
   [[nodiscard]] Status Validate() const;
 
-  // The list of fields but prompt, tokens, sampling and stop; latte/fields.h.
+  // The list of fields, except prompt, tokens, sampling and stop; latte/fields.h.
   template <class Visit>
   static void VisitFields(Visit&& visit);
 };
@@ -232,7 +232,7 @@ void Request::VisitFields(Visit&& visit) {
       [](auto& r) -> auto& { return r.priority; });
   visit(
       Field{.name = "grammar",
-            .help = "the answer matches it: a JSON schema, or what --grammar-syntax says",
+            .help = "grammar of the answer: a JSON schema, or the notation of --grammar-syntax",
             .may_be_empty = true,
             .json = kNoName,
             .group = "Structured answers",
@@ -285,7 +285,7 @@ enum class FinishReason {
   kStop,       // an end-of-sequence token, a stop token or a stop string
   kLength,     // the token limit or the end of the context
   kCancelled,  // by the caller
-  kError,      // by TokenEvent::error; other requests go on
+  kError,      // by TokenEvent::error; other requests continue
 };
 
 std::string_view Name(FinishReason reason);  // "stop"
@@ -305,12 +305,12 @@ struct TokenLogprobs {
 // One step forward of one answer.
 struct TokenEvent {
   RequestId request = 0;
-  uint64_t user_data = 0;                 // Request::user_data
-  int choice = 0;                         // which of n answers
-  std::optional<int32_t> token;           // none: the event only reports the end
-  std::string text;                       // what became certain: whole code points, no part of a
-                                          // stop string, no special token but with keep_special
-  std::optional<TokenLogprobs> logprobs;  // of `token`
+  uint64_t user_data = 0;                      // Request::user_data
+  int choice = 0;                              // which of n answers
+  std::optional<int32_t> token;                // none: the event only reports the end
+  std::string text;                            // final text: whole code points, no part of a stop
+                                               // string, special tokens only with keep_special
+  std::optional<TokenLogprobs> logprobs;       // of `token`
   std::vector<TokenLogprobs> prompt_logprobs;  // of prompt tokens 1, 2, …; before the first token
   int64_t prompt_tokens = 0;                   // of the request
   int64_t cached_tokens = 0;                   // of them, found in the prefix cache
@@ -320,7 +320,7 @@ struct TokenEvent {
   int64_t drafted_tokens = 0;                  // guesses of its tokens that steps computed
   int64_t accepted_tokens = 0;                 // of them, tokens of the answer
   std::optional<FinishReason> finish;          // the answer's last event
-  std::string stop_string;                     // that ended the answer; empty: none did
+  std::string stop_string;                     // the one that ended the answer; empty: none did
   Error error;                                 // meaningful with kError
 };
 

@@ -22,7 +22,7 @@ enum class Code {
   kCorrupt,          // 422 / 2: a file contradicts its format or its config
   kExhausted,        // 429 / 1: memory, pages or queue places ran out
   kCancelled,        // 499 / 1: the caller gave up
-  kUnavailable,      // 503 / 1: a device, peer or service is not there now
+  kUnavailable,      // 503 / 1: a device, peer or service is not available now
   kInternal,         // 500 / 3: a bug in Latte that could be reported instead of aborting
 };
 
@@ -41,8 +41,8 @@ using Status = Result<void>;
 
 std::string ToString(const Error& error);  // "corrupt: model.safetensors: …"
 
-// Messages quote names and values from files and requests, which may be megabytes long: one of more
-// than 2,000 bytes loses its middle. ToString sees to it, too, as paths may be added later.
+// Messages quote names and values from files and requests, which may be megabytes long. The middle of
+// a message above 2,000 bytes is cut out. ToString cuts, too, because callers may add paths.
 tl::unexpected<Error> Fail(Code code, std::string message);
 
 inline tl::unexpected<Error> InvalidArgument(std::string m) {
@@ -64,14 +64,14 @@ inline tl::unexpected<Error> Internal(std::string m) { return Fail(Code::kIntern
 #define LATTE_CONCAT_INNER(a, b) a##b
 #define LATTE_CONCAT(a, b) LATTE_CONCAT_INNER(a, b)
 
-// Leaves the function with the error of `expr` (a Status or Result) if it has one.
+// Returns the error of `expr` (a Status or Result) from the function, if there is one.
 #define LATTE_RETURN_IF_ERROR(expr)                                              \
   do {                                                                           \
     auto&& latte_status_ = (expr);                                               \
     if (!latte_status_) return tl::unexpected(std::move(latte_status_).error()); \
   } while (false)
 
-// Declares or assigns `lhs` from a Result, or leaves the function with its error.
+// Declares or assigns `lhs` from a Result, or returns its error from the function.
 #define LATTE_ASSIGN_OR_RETURN(lhs, expr)                                            \
   auto LATTE_CONCAT(latte_result_, __LINE__) = (expr);                               \
   if (!LATTE_CONCAT(latte_result_, __LINE__))                                        \

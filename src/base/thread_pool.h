@@ -12,7 +12,7 @@
 //            workers to their memory node, or to nothing if there is one node: the system's
 //            scheduler knows which processors are free. The calling thread is never bound. To pin a
 //            smaller pool, restrict the process (taskset, cpuset).
-// Memory     The thread that first touches a page decides on which node the page lies.
+// Memory     A page is placed on the node of the thread that first touches it.
 // clang-format on
 #pragma once
 

@@ -1,5 +1,5 @@
-// The properties of a processor or a GPU that kernels depend on, detected once at start-up and
-// passed around.
+// The properties of a CPU or a GPU on which kernels depend, detected once at start-up and passed as
+// arguments.
 #pragma once
 
 #include <array>

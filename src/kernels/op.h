@@ -1,4 +1,4 @@
-// Ops and kernels. A kernel is an entry of a table, not a class: one way to compute one op on one
+// Ops and kernels. A kernel is an entry of a table, not a class: an implementation of one op on one
 // instruction set.
 //
 // An op is a struct with three members: Shape (sizes and dtypes, known before anything runs),

@@ -1,4 +1,4 @@
-// Shapes of ops as users read them: what decides whether there is a kernel.
+// The text of an op's shape for users: the properties that select a kernel.
 #pragma once
 
 #include <string>

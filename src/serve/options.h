@@ -111,13 +111,13 @@ void ServeOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.chat_template; });
   visit(
       Field{.name = "seed",
-            .help = "seed of requests that give none; -1: another one for each of them",
+            .help = "seed of requests without one; -1: a different seed for each",
             .range = {-1, kManyBytes},
             .flag = "-s,--seed"},
       [](auto& o) -> auto& { return o.seed; });
   visit(
       Field{.name = "max_logprobs",
-            .help = "most alternatives per token that a request may ask for",
+            .help = "most alternatives per token that a request may have",
             .range = {0, 20}},
       [](auto& o) -> auto& { return o.max_logprobs; });
   visit(
@@ -134,7 +134,7 @@ void ServeOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.api_key_file; });
   visit(
       Field{.name = "salt_by_key",
-            .help = "keys share no cached prefixes: none can see what another one has asked"},
+            .help = "keys share no cached prefixes, so none can detect the prompts of another"},
       [](auto& o) -> auto& { return o.salt_by_key; });
   visit(
       Field{.name = "allowed_host",
@@ -168,7 +168,7 @@ void ServeOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.max_body_bytes; });
   visit(
       Field{.name = "max_bodies_bytes",
-            .help = "size of all bodies that arrive or wait to be parsed",
+            .help = "size of all bodies that are received or wait to be parsed",
             .range = {1024, kManyBytes},
             .bytes = true,
             .expert = true},
@@ -196,7 +196,7 @@ void ServeOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.max_unsent_bytes; });
   visit(
       Field{.name = "max_answers_bytes",
-            .help = "the same for all clients; those that are behind for longest are dropped",
+            .help = "the same for all clients; the clients that are behind longest are dropped",
             .range = {1024, kManyBytes},
             .bytes = true,
             .expert = true},
@@ -209,7 +209,7 @@ void ServeOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.max_prompts; });
   visit(
       Field{.name = "min_priority",
-            .help = "lowest priority of a request, served first; lower ones count as this one",
+            .help = "lowest priority of a request, served first; lower priorities are raised to it",
             .range = {INT32_MIN, INT32_MAX}},
       [](auto& o) -> auto& { return o.min_priority; });
   visit(
@@ -275,7 +275,7 @@ void ServeOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.access_log; });
   visit(
       Field{.name = "isolate",
-            .help = "run the engine in a separate process, and start it again if it dies",
+            .help = "run the engine in a separate process, and restart it if it dies",
             .group = "Processes"},
       [](auto& o) -> auto& { return o.isolate; });
 }

@@ -1,5 +1,5 @@
-// How a cached row [latent of C numbers | rope part of R numbers] is stored. docs/formats/cache.md
-// draws the formats.
+// The encoding of a cached row [latent of C numbers | rope part of R numbers]. docs/formats/cache.md
+// specifies the formats.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Where tensors lie, and how bytes get there and back. A kernel runs where its operands lie; any
-// other access to the memory of a device goes through the copies below, so that a device whose
-// memory the host cannot read needs no other code than its kernels.
+// The memory of tensors, and the copies to and from it. A kernel runs on the device of its
+// operands. Any other access to the memory of a device goes through the copies below, so a device
+// with memory that the host cannot read needs only kernels.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,7 @@
 //
 // Blocks may be unaligned. Everything is constexpr and free of SIMD, and the only other header of
 // ours is float_bits.h, so that the compiler of a GPU can read this file too. `Bytes` is a pointer
-// to the bytes of a block, or what reads memory of a GPU (kernels/cuda/common/weights.cuh): it has
+// to the bytes of a block, or a reader of GPU memory (kernels/cuda/common/weights.cuh): it has
 // p[i] and p + i. F32, F16 and BF16 are not here: they are plain numbers (dtype.h).
 //
 // Source: the definition of the format in ggml; the packing of each type is in its comment.

@@ -1,4 +1,4 @@
-// The processor time of a thread, for limits that must not depend on how busy the machine is.
+// The CPU time of a thread, for limits that must not depend on the load of the machine.
 #pragma once
 
 #include <ctime>

@@ -9,10 +9,10 @@
 
 namespace latte {
 
-// Bytes that can be allocated without swapping: the minimum of what /proc/meminfo calls available,
-// what the control groups of this process leave (control_group.h) and what `ulimit -v` leaves. None
-// if none of them is known. `mapped_bytes`: of what will be allocated, what `ulimit -v` has counted
-// already, because it is mapped. `root` replaces "/" in tests.
+// Bytes that can be allocated without swapping: the minimum of MemAvailable in /proc/meminfo and of the
+// memory that the control groups of this process (control_group.h) and `ulimit -v` leave. None if
+// none of them is known. `mapped_bytes`: the part of the memory to allocate that is already mapped, so
+// that `ulimit -v` has counted it. `root` replaces "/" in tests.
 std::optional<int64_t> AvailableMemory(int64_t mapped_bytes = 0, const std::string& root = "");
 
 // Bytes of memory of this machine, or the limit of the control groups of this process.
@@ -21,7 +21,7 @@ std::optional<int64_t> TotalMemory(const std::string& root = "");
 // "31.41 GB", "11.04 MB": for messages.
 std::string MemoryText(int64_t bytes);
 
-// Every page costs a page fault when it is first touched, microseconds in a virtual machine.
+// Every page costs a page fault at its first use, microseconds in a virtual machine.
 enum class PageSize {
   kUsual,  // for memory that fills slowly, where a 2 MiB fault would be a pause
   kHuge,   // 2 MiB if the system has them

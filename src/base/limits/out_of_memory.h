@@ -1,7 +1,7 @@
 // A lack of memory or of threads, reported as kExhausted by the public function or the command; and
 // a failed device (device_error.h), reported as kUnavailable.
 //
-// Unlike all other errors it travels as an exception (docs/adr/0011-exhaustion-is-thrown.md): any
+// Unlike all other errors, it is an exception (docs/adr/0011-exhaustion-is-thrown.md): any
 // allocation of the standard library may throw, so every caller must be exception-safe anyway.
 #pragma once
 

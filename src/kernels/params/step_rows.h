@@ -1,5 +1,5 @@
-// Ops before and after the layers of a step: rows that are kept on the device, rows that are
-// checked, pages that are moved.
+// Ops before and after the layers of a step: they keep rows on the device, check rows, and move
+// pages.
 #pragma once
 
 #include <cstdint>
