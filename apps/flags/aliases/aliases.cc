@@ -28,10 +28,10 @@ constexpr std::string_view kRanks =
 constexpr std::string_view kNoGpu = "--device chooses the CPUs or a GPU";
 constexpr std::string_view kNoTuning = "kernels are built in and chosen by processor and shape";
 constexpr std::string_view kNoCode = "no code of a checkpoint is ever run";
-constexpr std::string_view kByModel = "the model decides how thoughts are told from answers";
+constexpr std::string_view kByModel = "the model determines the format of reasoning";
 constexpr std::string_view kByRequest = "a parameter of requests; defaults: generation_config.json";
 constexpr std::string_view kAlways = "always on";
-constexpr std::string_view kToolsByModel = "the model decides how calls of tools are read";
+constexpr std::string_view kToolsByModel = "the model determines the format of tool calls";
 constexpr std::string_view kProxy = "put a reverse proxy in front of the server";
 constexpr std::string_view kNoEmbeddings = "Latte answers in tokens, not in embeddings";
 constexpr std::string_view kOwnFormat =
@@ -183,7 +183,7 @@ constexpr Alias kAliases[] = {
     {"--ssl-cert-file", "llama.cpp", kOne, kFlag, "--ssl-certfile", nullptr, "", kServe},
     {"--ssl-key-file", "llama.cpp", kOne, kFlag, "--ssl-keyfile", nullptr, "", kServe},
     {"--ssl-ca-certs,--ssl-cert-reqs", "vLLM", kOne, kRefused, "", nullptr,
-     "the server asks clients for no certificate; --api-key tells them apart", kServe},
+     "the server requests no client certificates; --api-key authenticates clients", kServe},
     {"--root-path,--api-prefix,--path", "vLLM, SGLang, llama.cpp", kOne, kRefused, "", nullptr,
      kProxy, kServe},
     {"--allowed-origins", "vLLM", kOne, kRefused, "", nullptr,

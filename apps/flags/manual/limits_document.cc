@@ -29,26 +29,26 @@ constexpr std::string_view kLimits =
 
 <!-- `latte inspect --limits` writes this page. -->
 
-Everything that a client, a file or another machine sends has a limit. "Set by" names the option that changes it; where it names a
-constant, the limit is fixed. "Most" is the default of the option ([options.md](options.md)). The last column names the test that
-shows what happens beyond the limit: a unit test, or a program in `tests` and its function or case.
+All input from clients, files and other machines has limits. "Set by" names the option that changes a limit, or the constant of a fixed
+limit. "Most" is the default of the option ([options.md](options.md)). "Shown by" names the test of the limit: a unit test, or a program
+in `tests` and its function or case.
 
-A status is that of the answer of `latte serve`, with a message that names the field, what was expected and what was found; in
-`latte batch` the line gets the same error. "Refused" of a file means exit code 2 and one line ([bad_input.md](bad_input.md)).
+A number such as 413 is the status that `latte serve` answers, with a message that names the field, the expected value and the value found.
+In `latte batch`, the line gets the same error. For files, "refused" means exit code 2 and one line ([bad_input.md](bad_input.md)).
 
 ## Connections
 
 | Limit | Most | Set by | Beyond it | Shown by |
 |---|---|---|---|---|
 | open connections | | --max-connections | 503, or the connection ends | HttpSockets.TooManyConnections |
-| connections above that, which still get their 503 | 64 | kMostRefusing in src/http/server.cc | they end without an answer | HttpSockets.TooManyConnections |
+| further connections that still get their 503 | 64 | kMostRefusing in src/http/server.cc | they end without an answer | HttpSockets.TooManyConnections |
 | open files of the process | as the system allows | `ulimit -n` | further connections wait | HttpSockets.NoDescriptorsLeft |
 | request line and header fields | | --max-head-bytes | 431 | HttpHead.Limits |
 | header fields | 100 | max_head_fields in src/http/server.h | 431 | HttpHead.Limits |
 | target of a request | 8 KiB | target in src/http/connection/head_check.h | 414 | HttpHead.Limits |
 | time for a head or a TLS handshake | | --head-timeout | 408, or the connection ends | HttpRequests.SlowRequests |
 | body of a request | | --max-body-bytes | 413 before the body is read | HttpRequests.ALargeBodyIsRefusedVisibly |
-| all bodies that arrive or wait to be parsed | | --max-bodies-bytes | 503 | HttpRequests.BodiesCountAsLongAsTheyAreKept |
+| all bodies that are received or wait to be parsed | | --max-bodies-bytes | 503 | HttpRequests.BodiesCountAsLongAsTheyAreKept |
 | time for a body | | --body-timeout | 408 | HttpRequests.TrickledRequests |
 | line of a chunk | 1 KiB | kMostLineBytes in src/http/connection/body_reader.cc | 400 | HttpBody.ChunksThatAreNone |
 | trailers | 8 KiB | kMostTrailerBytes in src/http/connection/body_reader.cc | 400 | HttpBody.ChunksThatAreNone |
@@ -61,7 +61,7 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | bytes that wait for all readers together | | --max-answers-bytes | the connections that wait longest end | HttpSlowReaders.HaveABoundTogether |
 | time in which a reader takes 16 KiB | | --stall-timeout | the connection ends | HttpSlowReaders.AreDropped |
 | request id of a client | 128 bytes | kMostBytes in src/serve/observe/request_id.cc | replaced by a new one | RequestId.TakesVisibleAsciiOnly |
-| a file of keys | 1 MiB | kMostKeyFileBytes in src/serve/endpoints/access.cc | exit code 2 | Access.AFileOfKeysIsBounded |
+| a key file | 1 MiB | kMostKeyFileBytes in src/serve/endpoints/access.cc | exit code 2 | Access.AFileOfKeysIsBounded |
 | time for running requests after SIGTERM | | --drain-timeout | an error event ends them | tests/e2e/serve/life_test.py test_the_drain_timeout_ends_streams_with_an_error |
 | time of a step | | --step-timeout | the server ends with exit code 1 | Server.AStepThatIsStuckEndsTheProcess |
 
@@ -96,8 +96,8 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | text of a prompt | the context, all of the longest token | `--context` | 400 before it is tokenised | BadRequest.ATextThatCannotFitIsRefusedBeforeItIsTokenised |
 | a word of a text | 1 MiB | kMaxWordBytes in src/text/tokenizer.cc | 400 | Tokenizer.AWordOfMoreThanAMebibyteIsRefused |
 | memory while a request is read, above its body | 16 times the body | `--max-body-bytes` | as the rows above | tests/e2e/serve/memory_test.py test_alone |
-| `priority` | | --min-priority | a lower one counts as it | ApiRequest.PrioritiesHaveAFloor |
-| bytes of a `cache_salt` that the cache keeps | 64 | kLongestAsItIs in src/serve/prefix_salt.cc | its digest | PrefixSalt.SeparatesKeysAndSalts |
+| `priority` | | --min-priority | raised to it | ApiRequest.PrioritiesHaveAFloor |
+| bytes of a `cache_salt` that the cache keeps | 64 | kLongestAsItIs in src/serve/prefix_salt.cc | its digest is kept | PrefixSalt.SeparatesKeysAndSalts |
 | `n` | | n | 400 | Request.ValidateLooksAtAllOfIt |
 | `logprobs`, `top_logprobs` | | logprobs | 400 | BadRequest.NumbersOutOfRange |
 | `prompt_logprobs` | | prompt_logprobs | 400 | Request.ValidateLooksAtAllOfIt |
@@ -127,21 +127,21 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | nested brackets | 200 | kMostDepth in src/grammar/grammar_rules.cc | 400 | GrammarRulesTest.SizeAndDepthAreBounded |
 | price of a grammar | 8,000 | kMostRulePrice in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.TheSumIsBounded |
 | price of all tools and the format | 40,000 | kMostTagPrice in src/grammar/pattern/rule_price.h | 400 | GrammarTest.ThePartsOfATagHaveAPriceTogether |
-| product of counts in one another | 256 | kMostNested in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.CountsInOneAnotherAreBounded |
-| neighbours that may all be left out | 64 | kMostVarying in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.PartsThatMayBeLeftOutAreBounded |
+| product of nested counts | 256 | kMostNested in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.CountsInOneAnotherAreBounded |
+| adjacent parts that are all optional | 64 | kMostVarying in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.PartsThatMayBeLeftOutAreBounded |
 | seconds to compile a grammar | 30 | kMostTime in src/engine/grammar/grammar_service.h | the request fails | SlowGrammarsTest.AGrammarThatIsCompiledTooLongFailsItsRequest |
 | seconds that a grammar waits for others | 60 | kMostWait in src/engine/grammar/grammar_service.h | 429 | SlowGrammarsTest.ThreadsThatCompileAreBounded |
 | seconds of a mask | 5 | kMostTime in src/engine/grammar/mask_worker.h | the request fails | SlowGrammarsTest.AMaskThatTakesTooLongFailsItsRequest |
-| parts in a row that may be left out or repeated | 64 | kMostVarying in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.PartsThatMayBeLeftOutAreBounded |
+| consecutive optional or repeated parts | 64 | kMostVarying in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.PartsThatMayBeLeftOutAreBounded |
 | members of an object in a schema | 2,000 | kMostMembersOfSchema in src/grammar/schema/plain_schema.cc | 400 | RulePriceTest.MembersOfAnObjectAreBounded |
-| references that lead to one another | 1,000 | kMostReferences in src/grammar/schema/schema_writer.cc | 400 | SchemaRefusedTest.DeepSchemasAndLongChainsAreBounded |
-| `minLength`, `minItems` and the like | 100,000 | kMostCount in src/grammar/schema/plain_schema.cc | 400 | SchemaRefusedTest.WhatCannotBeEnforced |
-| groups of a pattern in one another | 60 | kMostNesting in src/grammar/pattern/pattern_parser.cc | 400 | PatternTest.WhatNoGrammarCanDoIsRefused |
+| references in a chain | 1,000 | kMostReferences in src/grammar/schema/schema_writer.cc | 400 | SchemaRefusedTest.DeepSchemasAndLongChainsAreBounded |
+| `minLength`, `minItems` and similar | 100,000 | kMostCount in src/grammar/schema/plain_schema.cc | 400 | SchemaRefusedTest.WhatCannotBeEnforced |
+| nested groups of a pattern | 60 | kMostNesting in src/grammar/pattern/pattern_parser.cc | 400 | PatternTest.WhatNoGrammarCanDoIsRefused |
 | a count in a pattern | 10,000 | kMostRepeats in src/grammar/pattern/pattern_parser.cc | 400 | PatternTest.WhatNoGrammarCanDoIsRefused |
 | states of several patterns together | 512 | kMostStates in src/grammar/pattern/pattern_rules.cc | 400 | PatternTest.SetsHaveABoundedNumberOfStates |
 | digits of a bound of numbers | 31 | kMostDigits in src/grammar/schema/number_rules.cc | 400 | SchemaRefusedTest.WhatCannotBeEnforced |
 | `multipleOf` | 1,000 | kMostNamed in src/grammar/schema/number_multiples.cc | 400 | SchemaRefusedTest.WhatCannotBeEnforced |
-| compiled grammars that are kept | 256 MiB | kKeptBytes in src/grammar/xgrammar_grammar.cc | those used least recently go | GrammarCacheTest.TheOneUsedLeastRecentlyLeaves |
+| compiled grammars that are kept | 256 MiB | kKeptBytes in src/grammar/xgrammar_grammar.cc | the least recently used are dropped | GrammarCacheTest.TheOneUsedLeastRecentlyLeaves |
 
 ## Chat templates
 
@@ -153,7 +153,7 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | steps of one rendering | 5,000,000 | steps in src/jinja/limits/budget.h | 400 | JinjaTemplate.EndlessWorkEndsSoon |
 | bytes of all its texts and lists | 512 MiB | total_bytes in src/jinja/limits/budget.h | 400 | JinjaTemplate.EndlessWorkEndsSoon |
 | one text, and the prompt | 64 MiB | string_bytes in src/jinja/limits/budget.h | 400 | JinjaTemplate.EndlessWorkEndsSoon |
-| processor seconds of one rendering | 2 | cpu_seconds in src/jinja/limits/budget.h | 400 | JinjaBudget.ProcessorTimeIsTheLastLimit |
+| CPU seconds of one rendering | 2 | cpu_seconds in src/jinja/limits/budget.h | 400 | JinjaBudget.ProcessorTimeIsTheLastLimit |
 | bytes of a message about a value | 4,096 | kMaxMessageBytes in src/jinja/value.h | cut | JinjaBudget.EveryFilterEndsSoon |
 | nested values | 100 | kMaxValueDepth in src/jinja/value.h | 400 | JinjaTemplate.EndlessWorkEndsSoon |
 | numbers of `range` | 100,000 | kMaxRange in src/jinja/functions.cc | 400 | JinjaTemplate.EndlessWorkEndsSoon |
@@ -174,7 +174,7 @@ A status is that of the answer of `latte serve`, with a message that names the f
 | a pattern | 16 KiB | kMaxPatternBytes in src/text/unicode/regex_onig_syntax.cc | refused | tests/e2e/folder_cases.py T10 |
 | backtracks of one search | 10,000,000 | kMatchLimit in src/text/unicode/regex.cc | 400 | Regex.ExponentialPatternsHitTheLimitInsteadOfHanging |
 | memory of one search, KiB | 65,536 | kHeapLimitKib in src/text/unicode/regex.cc | 400 | Regex.DeepBacktrackingHasRoomOrIsAnError |
-| processor seconds of all searches in a text | 5 | seconds in src/text/unicode/regex.h | 400 | Regex.WorkInTheSquareOfTheTextEndsAtTheBudget |
+| CPU seconds of all searches in a text | 5 | seconds in src/text/unicode/regex.h | 400 | Regex.WorkInTheSquareOfTheTextEndsAtTheBudget |
 | text for each further second | 128 KiB | bytes_per_second in src/text/unicode/regex.h | 400 | Regex.WorkInTheSquareOfTheTextEndsAtTheBudget |
 
 ## Weights and configuration
@@ -208,7 +208,7 @@ A status is that of the answer of `latte serve`, with a message that names the f
 
 | Limit | Most | Set by | Beyond it | Shown by |
 |---|---|---|---|---|
-| the folder | | --cache-dir-bytes | the files used least recently go | PrefixStoreTest.LeastRecentlyUsedFilesGoWhenItIsFull |
+| the folder | | --cache-dir-bytes | the least recently used files are deleted | PrefixStoreTest.LeastRecentlyUsedFilesGoWhenItIsFull |
 | a file | its page | its name | refused unread and deleted | PrefixStoreTest.LargeFileUnderOurNameIsRefusedUnread |
 
 ## Log

@@ -21,23 +21,22 @@ constexpr std::string_view kOptionsHead = R"(# Options
 
 <!-- `latte inspect --options` writes this page. -->
 
-The meaning of each flag, environment variable and struct member. Commands that run an engine take the flags of the engine;
-`latte serve` also takes flags of the server, `latte run` and `latte chat` also take flags of requests. `--help` of a
-command lists its flags.
+This page lists the meaning of each flag, environment variable and struct member. Commands that run an engine take the flags
+of the engine; `latte serve` also takes flags of the server, `latte run` and `latte chat` also take flags of requests.
+`--help` of a command lists its flags.
 
 A flag overrides its variable, a variable overrides the file of options, and that overrides the default. A command reads
 the variables of its own flags; an empty variable counts as unset. A bad value ends the command with exit code 2 and a
-message that names the flag, the variable, or the file and line. A variable that Latte does not know, but whose name is
-nearly one of its own, gets a note. Bytes may have a suffix: `512M`, `16G`. Switches without a value have variables of `1`
-and `0`.
+message that names the flag, the variable, or the file and line. A note reports an unknown variable with a
+name similar to one of Latte's. Bytes may have a suffix: `512M`, `16G`. For switches without a value, variables are `1` or `0`.
 
 Members have the same name in C++ and in C. The last column gives the smallest `size` of a C struct that has the member.
 
 ## A file of options
 
 `latte serve` and `latte batch` read a TOML file with `--config FILE`. Its keys are the names or the flags of the engine's
-and the server's options below, with `_` or `-`, at the top of the file or in the tables `[engine]` and `[serve]`; a file may
-hold both for both commands. Unknown keys, wrong types and values out of range are errors.
+and the server's options below, with `_` or `-`, at the top of the file or in the tables `[engine]` and `[serve]`; one
+file may hold both, for both commands. Unknown keys, wrong types and values out of range are errors.
 
 ```toml
 model = "path/to/checkpoint"
