@@ -13,6 +13,7 @@
 
 #include "apps/flags/values/value_text.h"
 #include "src/base/check.h"
+#include "src/base/strings.h"
 
 namespace latte {
 
@@ -46,13 +47,11 @@ struct CommandNode {
 
 namespace {
 
+// The pieces that are not empty.
 std::vector<std::string> SplitAt(char separator, std::string_view text) {
   std::vector<std::string> out;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(separator), text.size());
-    if (end > 0) out.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for (const std::string_view piece : Pieces(text, separator))
+    if (!piece.empty()) out.emplace_back(piece);
   return out;
 }
 

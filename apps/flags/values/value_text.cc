@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
 
-#include "src/base/math.h"
+#include "src/base/strings.h"
 
 namespace latte {
 namespace {
@@ -25,20 +24,6 @@ bool ReadWhole(const std::string& text, const Read& read, T& value) {
   if (end != text.c_str() + text.size()) return false;
   value = static_cast<T>(number);
   return static_cast<decltype(number)>(value) == number || number != number;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t\n\v\f\r";
-  const size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return "";
-  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
-}
-
-std::string Lowered(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
 }
 
 // 1024^i of "k", "kb", "ki" or "kib", with i = 1 for k, 2 for m, …; 0: no unit.
@@ -92,7 +77,7 @@ std::optional<bool> ReadSwitch(std::string text) {
 std::optional<std::string> PlainBytes(std::string text) {
   text = Trimmed(text);
   size_t begin = text.size();
-  while (begin > 0 && std::isalpha(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
+  while (begin > 0 && IsLetter(text[begin - 1])) --begin;
   const std::string unit = Lowered(text.substr(begin));
   const std::string number(Trimmed(std::string_view(text).substr(0, begin)));
   uint64_t count = 1;  // "K" alone

@@ -13,7 +13,7 @@
 namespace latte {
 namespace {
 
-double Seconds(const timeval& time) {
+double CpuSeconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
@@ -61,7 +61,7 @@ ProcessStats ReadProcessStats() {
   ProcessStats stats;
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0)
-    stats.cpu_seconds = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
+    stats.cpu_seconds = CpuSeconds(usage.ru_utime) + CpuSeconds(usage.ru_stime);
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) stats.max_files = static_cast<int64_t>(limit.rlim_cur);
   stats.open_files = CountOpenFiles();
