@@ -1,6 +1,6 @@
-// The engine: many concurrent requests over one model. Its only threads are the kernels' thread pool:
-// the caller drives it with Step. Every call needs at most 256 KiB of the calling thread's stack, in
-// addition to the needs of the sink.
+// The engine: many concurrent requests over one model. Its only threads are the kernels' thread
+// pool: the caller drives it with Step. Every call needs at most 256 KiB of the calling thread's
+// stack, in addition to the needs of the sink.
 #pragma once
 
 #include <chrono>
@@ -78,8 +78,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Puts a request into the queue. The sink receives its events; if another thread drives the engine,
-  // the first may arrive before this call returns. Request::user_data identifies them.
+  // Puts a request into the queue. The sink receives its events; if another thread drives the
+  // engine, the first may arrive before this call returns. Request::user_data identifies them.
   // Returns the id, which is Request::id unless that is 0.
   // Errors: kInvalidArgument for a request that can never be served, or an id that is not greater
   // than all earlier ids; kExhausted if the queue is full or memory runs out.
@@ -94,13 +94,13 @@ class Engine {
   virtual void SetEventSink(EventSink sink) = 0;
 
   // Advances every admitted sequence by one step. Never waits: without work it does nothing.
-  // A bad request fails alone, through its event. If a step has too little memory, its largest request
-  // fails in the same way (kExhausted). Errors: kExhausted if memory runs out elsewhere. Every later
-  // Step then fails, too; destroy the engine.
+  // A bad request fails alone, through its event. If a step has too little memory, its largest
+  // request fails in the same way (kExhausted). Errors: kExhausted if memory runs out elsewhere.
+  // Every later Step then fails, too; destroy the engine.
   [[nodiscard]] virtual Status Step() = 0;
 
-  // Sleeps until there may be work for Step, until Wake is called, or until the deadline. Returns false
-  // at the deadline.
+  // Sleeps until there may be work for Step, until Wake is called, or until the deadline. Returns
+  // false at the deadline.
   virtual bool WaitForWork(std::chrono::steady_clock::time_point deadline) = 0;
 
   // Ends the current WaitForWork, or the next one if none is running: for a thread that wants the

@@ -47,8 +47,8 @@ struct Field {
 // member(s): a reference to the field of `s`, which is the C++ struct or, if the list gives no
 // c_member, the C struct.
 //
-// c_member describes the difference of the C struct: OnlyInCpp, or a function that returns the CArray
-// of a list.
+// c_member describes the difference of the C struct: OnlyInCpp, or a function that returns the
+// CArray of a list.
 struct OnlyInCpp {};
 
 // A list in a C struct: its address and its number of entries.

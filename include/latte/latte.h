@@ -2,8 +2,8 @@
 // plain structs.
 //
 // Errors:  a function that can fail returns a latte_code and writes the reason into the caller's
-//          latte_error (may be NULL). No function throws. Wrong values do not end the process, if the
-//          arguments follow the rules of this page.
+//          latte_error (may be NULL). No function throws. Wrong values do not end the process, if
+//          the arguments follow the rules of this page.
 // Structs: structs with a member `size` grow at their end in later versions. The caller sets `size`
 //          to sizeof the struct (the init functions do); fields that a caller or a library of
 //          another version lacks keep their defaults.
@@ -213,16 +213,16 @@ latte_code latte_engine_options_init(latte_engine_options* options, size_t size)
 latte_code latte_request_init(latte_request* request, size_t size);
 
 // Loads the model; `options` may be NULL for the defaults. `*engine` is NULL after an error.
-// Errors: LATTE_INVALID_ARGUMENT naming the field; errors of loading; LATTE_EXHAUSTED if not even one
-// sequence fits in the cache.
+// Errors: LATTE_INVALID_ARGUMENT naming the field; errors of loading; LATTE_EXHAUSTED if not even
+// one sequence fits in the cache.
 latte_code latte_engine_create(const latte_engine_options* options, latte_engine** engine,
                                latte_error* error);
 
 // Ends every request without an event. NULL is allowed. Not from the sink.
 void latte_engine_destroy(latte_engine* engine);
 
-// Puts a request into the queue. Thread-safe. The sink receives its events; if another thread drives
-// the engine, the first may arrive before this call returns. user_data identifies them.
+// Puts a request into the queue. Thread-safe. The sink receives its events; if another thread
+// drives the engine, the first may arrive before this call returns. user_data identifies them.
 // Errors: LATTE_INVALID_ARGUMENT for a request that can never be served; LATTE_EXHAUSTED if the
 // queue is full.
 latte_code latte_engine_submit(latte_engine* engine, const latte_request* request,
@@ -241,9 +241,9 @@ latte_code latte_engine_set_event_sink(latte_engine* engine, latte_event_sink si
                                        latte_error* error);
 
 // Advances every admitted sequence by one step. Never waits: without work it does nothing. A bad
-// request fails alone, through its event. If a step has too little memory, its largest request fails
-// in the same way (LATTE_EXHAUSTED). Errors: LATTE_EXHAUSTED if memory runs out elsewhere. Every later
-// step then fails, too; destroy the engine.
+// request fails alone, through its event. If a step has too little memory, its largest request
+// fails in the same way (LATTE_EXHAUSTED). Errors: LATTE_EXHAUSTED if memory runs out elsewhere.
+// Every later step then fails, too; destroy the engine.
 latte_code latte_engine_step(latte_engine* engine, latte_error* error);
 
 // Sleeps until there is work, at most `timeout_ms` (0 or more; above a day: a day).

@@ -1,10 +1,10 @@
-// Part of latte.h, which includes it: kernels of attention and matrix products over plain arrays, for
-// programs that compare them with their own code. The rules of latte.h apply here, too.
+// Part of latte.h, which includes it: kernels of attention and matrix products over plain arrays,
+// for programs that compare them with their own code. The rules of latte.h apply here, too.
 //
 // Arrays are float, row-major, without gaps; all sizes are at least 1. `dtype`, "f32", "bf16" or
 // "f16", is the type to which the stored operand is rounded before the kernel reads it.
-// Symbols: T new tokens · B sequences · S keys · H heads · C, R widths of a cached row's latent and rope
-// part · N, V widths of a head's keys and values · P tokens per page.
+// Symbols: T new tokens · B sequences · S keys · H heads · C, R widths of a cached row's latent and
+// rope part · N, V widths of a head's keys and values · P tokens per page.
 #ifndef LATTE_LATTE_OPS_H_
 #define LATTE_LATTE_OPS_H_
 
@@ -26,7 +26,8 @@ latte_code latte_op_gemm(latte_ops* ops, const float* x, const float* w, float* 
                          int64_t n, int64_t k, const char* dtype, latte_error* error);
 
 // Absorbed attention of the new tokens of B sequences to a paged cache of latents:
-//   s[t,h,j] = scale · ( q_latent[t,h,:]·c[j,:] + q_rope[t,h,:]·r[j,:] ) for j up to the token itself
+//   s[t,h,j] = scale · ( q_latent[t,h,:]·c[j,:] + q_rope[t,h,:]·r[j,:] ) for j up to the token
+//   itself
 //   o_latent[t,h,:] = Σ_j softmax_j(s[t,h,:]) · c[j,:],   lse[t,h] = log Σ_j exp(s[t,h,j])
 // where row j of a sequence, [c | r], is row j mod P of its page number ⌊j/P⌋.
 typedef struct latte_mla_decode {
@@ -53,7 +54,8 @@ typedef struct latte_mla_decode {
 latte_code latte_op_mla_decode(latte_ops* ops, const latte_mla_decode* arrays, latte_error* error);
 
 // Expanded causal attention of T queries to S ≥ T keys; query t is at position S − T + t:
-//   s[t,h,j] = scale · ( q_nope[t,h,:]·k_nope[j,h,:] + q_rope[t,h,:]·k_rope[j,:] ) for j ≤ S − T + t
+//   s[t,h,j] = scale · ( q_nope[t,h,:]·k_nope[j,h,:] + q_rope[t,h,:]·k_rope[j,:] ) for j ≤ S − T +
+//   t
 //   o[t,h,:] = Σ_j softmax_j(s[t,h,:]) · v[j,h,:],   lse[t,h] = log Σ_j exp(s[t,h,j])
 typedef struct latte_mla_prefill {
   size_t size;

@@ -117,28 +117,28 @@ typedef struct latte_result {
 latte_code latte_queue_take(latte_queue* queue, int64_t timeout_ms,
                             const latte_result* const** results, size_t* count, latte_error* error);
 
-// A file descriptor for poll, which is readable while results wait: once per step, for any number of
-// requests in the queue. It lives as long as the queue; do not read or close it.
+// A file descriptor for poll, which is readable while results wait: once per step, for any number
+// of requests in the queue. It lives as long as the queue; do not read or close it.
 latte_code latte_queue_descriptor(latte_queue* queue, int32_t* descriptor, latte_error* error);
 
-// Puts a request into the engine's queue. whole: 0, an event per token; 1, a latte_answer per answer.
-// Errors: of latte_engine_submit; LATTE_UNAVAILABLE while the model loads.
+// Puts a request into the engine's queue. whole: 0, an event per token; 1, a latte_answer per
+// answer. Errors: of latte_engine_submit; LATTE_UNAVAILABLE while the model loads.
 latte_code latte_service_submit(latte_service* service, latte_queue* queue,
                                 const latte_request* request, int32_t whole, latte_request_id* id,
                                 latte_error* error);
 
 // Answers the JSON `body` as `latte serve` does at `url`: /v1/chat/completions, /v1/completions,
-// /v1/responses or /v1/messages. Reasoning and tool calls are separated from the content. The bytes of
-// the results are one JSON text or, with "stream": true, server-sent events.
+// /v1/responses or /v1/messages. Reasoning and tool calls are separated from the content. The bytes
+// of the results are one JSON text or, with "stream": true, server-sent events.
 // Errors: LATTE_NOT_FOUND for another url; the refusals of the server.
 latte_code latte_service_answer(latte_service* service, latte_queue* queue, latte_text url,
                                 latte_text body, uint64_t user_data, latte_request_id* id,
                                 latte_error* error);
 
 // Computes the logits of a given sequence, between two steps of the engine. Row i of `logits`
-// belongs to token first + i: [count − first, vocab_size] f32, which must live until the last result.
-// Errors: LATTE_INVALID_ARGUMENT for ids outside the vocabulary, for more tokens than the context,
-// and for a capacity, in numbers, that is too small.
+// belongs to token first + i: [count − first, vocab_size] f32, which must live until the last
+// result. Errors: LATTE_INVALID_ARGUMENT for ids outside the vocabulary, for more tokens than the
+// context, and for a capacity, in numbers, that is too small.
 latte_code latte_service_logits(latte_service* service, latte_queue* queue, const int32_t* tokens,
                                 size_t count, size_t first, float* logits, size_t capacity,
                                 uint64_t user_data, latte_request_id* id, latte_error* error);
@@ -151,8 +151,9 @@ latte_code latte_service_cancel(latte_service* service, latte_request_id id, lat
 latte_code latte_service_generate(latte_service* service, const latte_request* request,
                                   latte_event_sink sink, void* context, latte_error* error);
 
-// The natural logarithm of the probability of each given token after the previous tokens: [count]; the
-// first value is 0. Waits for the result. Errors: of latte_service_submit, and of the computation.
+// The natural logarithm of the probability of each given token after the previous tokens: [count];
+// the first value is 0. Waits for the result. Errors: of latte_service_submit, and of the
+// computation.
 latte_code latte_service_score(latte_service* service, const int32_t* tokens, size_t count,
                                float* logprobs, latte_error* error);
 

@@ -41,8 +41,8 @@ using Status = Result<void>;
 
 std::string ToString(const Error& error);  // "corrupt: model.safetensors: …"
 
-// Messages quote names and values from files and requests, which may be megabytes long. The middle of
-// a message above 2,000 bytes is cut out. ToString cuts, too, because callers may add paths.
+// Messages quote names and values from files and requests, which may be megabytes long. The middle
+// of a message above 2,000 bytes is cut out. ToString cuts, too, because callers may add paths.
 tl::unexpected<Error> Fail(Code code, std::string message);
 
 inline tl::unexpected<Error> InvalidArgument(std::string m) {

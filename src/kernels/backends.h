@@ -1,5 +1,5 @@
-// Backends: sets of kernels for one kind of processor. backends.cc joins their lists for Select; a program
-// may join others in its place.
+// Backends: sets of kernels for one kind of processor. backends.cc joins their lists for Select; a
+// program may join others in its place.
 #pragma once
 
 #include <initializer_list>

@@ -1,7 +1,7 @@
 // Instruction sets for which kernels are compiled. cpu/targets.h lists the x86 ones.
 //
-// Files that are compiled with an instruction set include this header; cpu/target.h lists the resulting
-// restrictions.
+// Files that are compiled with an instruction set include this header; cpu/target.h lists the
+// resulting restrictions.
 #pragma once
 
 namespace latte {

@@ -1,5 +1,5 @@
-// The encoding of a cached row [latent of C numbers | rope part of R numbers]. docs/formats/cache.md
-// specifies the formats.
+// The encoding of a cached row [latent of C numbers | rope part of R numbers].
+// docs/formats/cache.md specifies the formats.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // A device that failed, or that lacks a kernel, reported as an error by the public function or the
 // command.
 //
-// It is an exception, like a lack of memory (out_of_memory.h): any copy and any kernel may throw it,
-// and no layer could continue.
+// It is an exception, like a lack of memory (out_of_memory.h): any copy and any kernel may throw
+// it, and no layer could continue.
 #pragma once
 
 #include <stdexcept>

@@ -9,10 +9,10 @@
 
 namespace latte {
 
-// Bytes that can be allocated without swapping: the minimum of MemAvailable in /proc/meminfo and of the
-// memory that the control groups of this process (control_group.h) and `ulimit -v` leave. None if
-// none of them is known. `mapped_bytes`: the part of the memory to allocate that is already mapped, so
-// that `ulimit -v` has counted it. `root` replaces "/" in tests.
+// Bytes that can be allocated without swapping: the minimum of MemAvailable in /proc/meminfo and of
+// the memory that the control groups of this process (control_group.h) and `ulimit -v` leave. None
+// if none of them is known. `mapped_bytes`: the part of the memory to allocate that is already
+// mapped, so that `ulimit -v` has counted it. `root` replaces "/" in tests.
 std::optional<int64_t> AvailableMemory(int64_t mapped_bytes = 0, const std::string& root = "");
 
 // Bytes of memory of this machine, or the limit of the control groups of this process.
