@@ -35,12 +35,13 @@ std::vector<KernelInfo> AllKernels() { return AllOps<Listing>::All(); }
 
 std::string CurrentKernelName(std::string_view name) {
   struct Renamed {
-    std::string_view old_op, op;
+    std::string_view former, now;
   };
-  constexpr std::array kRenamed = {Renamed{".linear", ".gemm"}, Renamed{".linear_t", ".gemm_t"}};
+  constexpr std::array kRenamed = {Renamed{".linear", ".gemm"}, Renamed{".linear_t", ".gemm_t"},
+                                   Renamed{".gemm_bf16_streams", ".gemm_bf16_small_m"}};
   for (const Renamed& r : kRenamed)
-    if (name.ends_with(r.old_op))
-      return std::string(name.substr(0, name.size() - r.old_op.size())).append(r.op);
+    if (name.ends_with(r.former))
+      return std::string(name.substr(0, name.size() - r.former.size())).append(r.now);
   return std::string(name);
 }
 

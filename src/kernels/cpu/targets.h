@@ -28,7 +28,7 @@ extern const GemmKernel kAvx2GemmF32, kAvx2GemmF32Streams, kAvx2GemmS8Packed64, 
 extern const GemmKernel kAvx512GemmF32, kAvx512GemmF32Streams;
 extern const GemmKernel kVnniGemmPacked64, kVnniGemmBcast, kVnniGemm16xM, kVnniGemm8x8,
     kVnniGemmGemv;
-extern const GemmKernel kBf16Gemm, kBf16GemmSmallM, kBf16GemmStreams, kBf16Gemm4x6, kBf16Gemm3x8;
+extern const GemmKernel kBf16Gemm, kBf16GemmSmallM, kBf16Gemm4x6, kBf16Gemm3x8;
 extern const GemmKernel kBf16GemmW8, kBf16GemmW8Gemv, kBf16GemmW8Streams;
 extern const GemmKernel kAmxGemmBf16, kAmxGemmBf16SmallM, kAmxGemmFp8Gemv;
 extern const GemmKernel kAmxGemmS8, kAmxGemmS8SmallM, kAmxGemmS8Gemv;

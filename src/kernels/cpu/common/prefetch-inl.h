@@ -35,7 +35,7 @@ inline void Prefetch(const void* p, int64_t ahead, CacheLevel to) {
 }
 inline void PrefetchW(void* p) { __builtin_prefetch(p, /*rw=*/1, /*locality=*/3); }
 // Reads a byte, so that the page has an entry in the TLB.
-inline void TouchPage(const void* p) {
+inline void TouchMemoryPage(const void* p) {
   asm volatile("" : : "r"(*static_cast<const volatile char*>(p)));
 }
 
@@ -155,7 +155,7 @@ class SequentialPrefetch {
     const int64_t half = in_row_ / 2;
     left_ -= count;
     line_ += count * kCacheLine;
-    if (left_ <= half && left_ + count > half && behind_ > 0) TouchPage(next_);
+    if (left_ <= half && left_ + count > half && behind_ > 0) TouchMemoryPage(next_);
     if (left_ == 0) StartRow();
   }
   [[gnu::always_inline]] void StartRow() {

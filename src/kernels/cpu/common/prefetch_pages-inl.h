@@ -84,7 +84,7 @@ struct PagePrefetch {
       page = segments[segment + 1];
     }
     if (read)
-      TouchPage(page);
+      TouchMemoryPage(page);
     else
       Prefetch(page, 0, to);
   }

@@ -96,15 +96,15 @@ PrefetchDistance SequentialDistanceOf(const GemmTask& t, int64_t together = 1) {
 // Touches the pages that begin within `count` bytes of the line that byte `at` of B prefetches, as
 // SequentialPrefetch does. Not for L1 prefetch, where it costs more than it saves.
 template <class T>
-void TouchPagesAhead(const GemmTask& task, const PrefetchDistance& ahead, int64_t at,
-                     int64_t count) {
+void TouchMemoryPagesAhead(const GemmTask& task, const PrefetchDistance& ahead, int64_t at,
+                           int64_t count) {
   if (task.tuning->prefetch_level == CacheLevel::kL1) return;
   const GemmTask* const t = at < ahead.turn || task.next == nullptr ? &task : task.next;
   if (t->w_type != task.w_type) return;
   const char* const end = AddressOf<T>(*t, t->n - 1, t->k);
   const char* const from = static_cast<const char*>(task.w) + at + ahead.At(at);
   for (int64_t i = (kPage - ByteInPage(from)) % kPage; i < count && from + i < end; i += kPage) {
-    TouchPage(from + i);
+    TouchMemoryPage(from + i);
     PrefetchL2(from + i, kPage);
   }
 }

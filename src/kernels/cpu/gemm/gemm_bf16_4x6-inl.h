@@ -133,7 +133,7 @@ void Panel4x6(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed_a,
       float tile_sums[kNr4x6][kMr4x6];
       ahead.rows = wait-- > 0 ? 0 : Min(per_tile, left);
       for (int64_t i = 0; i < ahead.rows; ++i)  // as SequentialPrefetch
-        TouchPage(ahead.w + i * ahead.stride);
+        TouchMemoryPage(ahead.w + i * ahead.stride);
       if (ahead.rows == 0)
         TileBf16InPlace4x6<V, kM, false>(x, w, panel.stride, panel.k, ahead,
                                          t.tuning->prefetch_level, tile_sums);
@@ -200,15 +200,6 @@ template <class V>
 void GemmBf16SmallM(const GemmTask& t) {
   WithConstant<PairMath<V>::kTileRows>(t.m, [&](auto rows) {
     DotSequential<PairMath<V>, decltype(rows)::value>(t, static_cast<const BF16*>(t.w));
-  });
-}
-
-// Requires: M ≤ V::kTileRows.
-template <class V>
-void GemmBf16Streams(const GemmTask& t) {
-  WithConstant<PairMath<V>::kTileRows>(t.m, [&](auto rows) {
-    DotMultiStream<PairMath<V>, decltype(rows)::value>(t, static_cast<const BF16*>(t.w),
-                                                       static_cast<const BF16*>(t.x));
   });
 }
 

@@ -359,7 +359,7 @@ void DotSequential(const GemmTask& t, const T* w) {
     TileRows<Math, 1, T> row = {};
     row.w[0].p = w + n * t.w_stride + begin_of(b);
     const int64_t byte = ByteAt<T>(t, n, begin_of(b));
-    TouchPagesAhead<T>(t, distance, byte, BytesOf<T>(k));
+    TouchMemoryPagesAhead<T>(t, distance, byte, BytesOf<T>(k));
     const auto prefetch = [&row, level, ahead = distance.At(byte)](int64_t at) {
       Prefetch(row.w[0].p + at, ahead, level);
     };

@@ -13,132 +13,78 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/common/prefetch_weights-inl.h"
-#include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm/s8_chunk-inl.h"
+#include "src/kernels/cpu/gemm/s8_gemv-inl.h"
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kMaxGemvM = 4;
-constexpr int64_t kGemvPassK = 1 << 14;  // columns of a pass
-constexpr int64_t kMaxGemvGroups = kGemvPassK / kMinGroupK;
-constexpr int64_t kBatchSums = kSumLanes * kSumLanes;  // of 16 rows of B and one row of A
+template <class KindType>
+struct GemvVnni {
+  using Kind = KindType;
+  using A = AChunks;
+  static constexpr int64_t kLanes = kSumLanes;
+  static constexpr int64_t kColumns = 1 << 14;  // of a pass
+  static constexpr int64_t kMaxGroups = kColumns / kMinGroupK;
 
-// Chunks whose sums fill one vector.
-template <class Kind>
-constexpr int64_t kBatchChunks = kSumLanes / Kind::kGroups;
+  static int64_t PassK(int64_t) { return kColumns; }
+  static int64_t RowStep(const A&) { return kColumns / kChunkK; }
+  static void PackA(const GemmTask& t, A& x) { PackAChunks<Kind, false>(t, x); }
 
-using GemvScales = GroupScales<kSumLanes, kMaxGemvGroups>;
+  static int64_t Ahead(const GemmTask& t, const PrefetchDistance& distance, const A& x, int64_t row,
+                       int64_t span) {
+    using T = typename Kind::T;
+    const int64_t at = ByteAt<T>(t, row, x.begin + span * kChunkK);
+    TouchMemoryPagesAhead<T>(t, distance, at,
+                             Min(kLanes, x.chunks() - span) * Kind::Layout::kRowBytes);
+    return distance.At(at);
+  }
+  static constexpr int64_t PlaceOf(int64_t chunk, int64_t group) {
+    return group * (kLanes / Kind::kGroups) + chunk;
+  }
 
-struct GemvScratch {
-  GemvScales scales;
-  // Per batch of chunks: [row of A][row of B][scale group][chunk].
-  alignas(64) int32_t sums[kMaxGemvGroups / kSumLanes * kBatchSums];
-};
-
-// Integer sums of a batch of chunks from `first`, of a row of B with `values` valid columns and kM
-// rows of A, to `to` as [row of A][16 rows of B][scale group][chunk]. Prefetches lines `ahead` bytes
-// ahead.
-template <class Kind, int64_t kM, bool kWhole>
-inline void GemvDotBatch(const typename Kind::T* w, const AChunks& x, int64_t first, int64_t values,
-                         int64_t ahead, CacheLevel level, int32_t* to) {
-  using V = typename Kind::V;
-  constexpr int64_t kBatch = kBatchChunks<Kind>;
-  typename V::Ints quads[kM][kBatch / 4];
-  const int8_t* const codes = x.codes + x.At(0, first) * kChunkK;
-  const int64_t x_stride = x.row_step * kChunkK;
-  // Not unrolled: g++ would issue all prefetches of the batch first.
+  // Integer sums of a batch of chunks from `first`, of a row of B with `values` valid columns and
+  // kM rows of A, to `to` as [row of A][16 rows of B][scale group][chunk]. Prefetches lines `ahead`
+  // bytes ahead.
+  template <int64_t kM, bool kWhole>
+  static inline void DotBatch(const typename Kind::T* w, const A& x, int64_t first, int64_t values,
+                              int64_t ahead, CacheLevel level, int32_t* to) {
+    using V = typename Kind::V;
+    constexpr int64_t kBatch = kLanes / Kind::kGroups;
+    typename V::Ints quads[kM][kBatch / 4];
+    const int8_t* const codes = x.codes + x.At(0, first) * kChunkK;
+    const int64_t x_stride = x.row_step * kChunkK;
+    // Not unrolled: g++ would issue all prefetches of the batch first.
 #pragma GCC unroll 1
-  for (int64_t four = 0; four < kBatch; four += 4) {
-    typename V::Ints lanes[kM][4];
+    for (int64_t four = 0; four < kBatch; four += 4) {
+      typename V::Ints lanes[kM][4];
 #pragma GCC unroll 4
-    for (int64_t c = 0; c < 4; ++c) {
-      const int64_t left = values - (four + c) * kChunkK;
-      if (!kWhole && left <= 0) {
-        for (int64_t i = 0; i < kM; ++i) lanes[i][c] = V::ZeroInts();
-        continue;
+      for (int64_t c = 0; c < 4; ++c) {
+        const int64_t left = values - (four + c) * kChunkK;
+        if (!kWhole && left <= 0) {
+          for (int64_t i = 0; i < kM; ++i) lanes[i][c] = V::ZeroInts();
+          continue;
+        }
+        const auto* const from = w + (four + c) * Kind::Layout::kRowBytes;
+        for (int64_t at = 0; at < Kind::Layout::kRowBytes; at += kCacheLine)
+          Prefetch(from + at, ahead, level);
+        const bool whole = kWhole || left >= kChunkK;
+        const typename V::Ints w0 = whole ? Kind::Layout::template Load<0>(from)
+                                          : Kind::Layout::template Load<0>(from, left);
+        const typename V::Ints w1 = whole ? Kind::Layout::template Load<1>(from)
+                                          : Kind::Layout::template Load<1>(from, left);
+        for (int64_t i = 0; i < kM; ++i) {
+          const int8_t* const xi = codes + i * x_stride + (four + c) * kChunkK;
+          lanes[i][c] = V::DotBytesAt(V::DotBytesAt(V::ZeroInts(), w0, xi), w1, xi + 64);
+        }
       }
-      const auto* const from = w + (four + c) * Kind::Layout::kRowBytes;
-      for (int64_t at = 0; at < Kind::Layout::kRowBytes; at += kCacheLine)
-        Prefetch(from + at, ahead, level);
-      const bool whole = kWhole || left >= kChunkK;
-      const typename V::Ints w0 =
-          whole ? Kind::Layout::template Load<0>(from) : Kind::Layout::template Load<0>(from, left);
-      const typename V::Ints w1 =
-          whole ? Kind::Layout::template Load<1>(from) : Kind::Layout::template Load<1>(from, left);
-      for (int64_t i = 0; i < kM; ++i) {
-        const int8_t* const xi = codes + i * x_stride + (four + c) * kChunkK;
-        lanes[i][c] = V::DotBytesAt(V::DotBytesAt(V::ZeroInts(), w0, xi), w1, xi + 64);
-      }
+      for (int64_t i = 0; i < kM; ++i) quads[i][four / 4] = V::SumQuads(lanes[i]);
     }
-    for (int64_t i = 0; i < kM; ++i) quads[i][four / 4] = V::SumQuads(lanes[i]);
+    for (int64_t i = 0; i < kM; ++i)
+      V::StoreBytes(to + i * kLanes * kLanes, SumGroups<V, Kind::kGroups>(quads[i]));
   }
-  for (int64_t i = 0; i < kM; ++i)
-    V::StoreBytes(to + i * kBatchSums, SumGroups<V, Kind::kGroups>(quads[i]));
-}
-
-// total + the sums of a batch of 16 rows of B and row i of A.
-template <class Kind>
-typename Kind::V::Vec GemvAddBatch(const AChunks& x, int64_t i, int64_t first,
-                                   const GemvScales& scales, const int32_t* sums,
-                                   typename Kind::V::Vec total) {
-  using V = typename Kind::V;
-  constexpr int64_t kBatch = kBatchChunks<Kind>;
-  typename V::Ints groups[kSumLanes];
-  for (int64_t row = 0; row < kSumLanes; ++row) groups[row] = V::LoadBytes(sums + row * kSumLanes);
-  V::Transpose(groups);
-  const int64_t count = Min(kBatch, x.chunks() - first);
-#pragma GCC unroll 16
-  for (int64_t c = 0; c < kBatch; ++c) {
-    if (c == count) break;
-    const int64_t at = x.At(i, first + c);
-    const int64_t row = (first + c) * Kind::kGroups * kSumLanes;
-    total = AddChunk<Kind, kSumLanes>(
-        [&](int64_t group) { return groups[group * kBatch + c]; }, x.start + at * Kind::kGroups,
-        x.scale[at], scales.scale + (Kind::kOneScale ? 0 : row), scales.zero + row, total);
-  }
-  return total;
-}
-
-// Rows [n, +rows) of B, at most 16, times all kM rows of A. Prefetches the scales of the next rows.
-template <class Kind, int64_t kM>
-void GemvRows16(const GemmTask& t, const typename Kind::T* w, const AChunks& x, int64_t n,
-                int64_t rows, SequentialPrefetch& scale_prefetch, GemvScratch& s) {
-  using V = typename Kind::V;
-  using T = typename Kind::T;
-  constexpr int64_t kBatch = kBatchChunks<Kind>;
-  const CacheLevel level = t.tuning->prefetch_level;
-  const PrefetchDistance distance = SequentialDistanceOf<T>(t);
-  const auto sums_of = [&s](int64_t batch) { return s.sums + batch / kBatch * kM * kBatchSums; };
-  for (int64_t row = 0; row < rows; ++row) {
-    scale_prefetch.PrefetchNext();
-    const auto* const from = w + (n + row) * t.w_stride + x.begin / kValuesPer<T>;
-    for (int64_t span = 0; span < x.chunks(); span += kSumLanes) {
-      const int64_t at = ByteAt<T>(t, n + row, x.begin + span * kChunkK);
-      const int64_t ahead = distance.At(at);
-      TouchPagesAhead<T>(t, distance, at,
-                         Min(kSumLanes, x.chunks() - span) * Kind::Layout::kRowBytes);
-      for (int64_t batch = span; batch < Min(span + kSumLanes, x.chunks()); batch += kBatch) {
-        const auto* const w_batch = from + batch * Kind::Layout::kRowBytes;
-        const int64_t values = x.k - batch * kChunkK;
-        int32_t* const to = sums_of(batch) + row * kSumLanes;
-        if (values >= kBatch * kChunkK)
-          GemvDotBatch<Kind, kM, true>(w_batch, x, batch, values, ahead, level, to);
-        else
-          GemvDotBatch<Kind, kM, false>(w_batch, x, batch, values, ahead, level, to);
-      }
-    }
-  }
-  const bool last = x.begin + x.k == t.k;
-  for (int64_t i = 0; i < kM; ++i) {
-    float* const y = t.y + i * t.y_stride + n;
-    typename V::Vec total = InitialTotal<V>(x.begin == 0, y, rows);
-    for (int64_t batch = 0; batch < x.chunks(); batch += kBatch)
-      total = GemvAddBatch<Kind>(x, i, batch, s.scales, sums_of(batch) + i * kBatchSums, total);
-    StoreTotal<Kind>(t, last, s.scales.scale, n, rows, total, y);
-  }
-}
+};
 
 }  // namespace
 }  // namespace latte::cpu

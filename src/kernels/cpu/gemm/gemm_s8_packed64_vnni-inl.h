@@ -17,32 +17,16 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/common/prefetch_weights-inl.h"
-#include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm/s8_chunk-inl.h"
+#include "src/kernels/cpu/gemm/s8_packed64-inl.h"
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kPanelN6x64 = 64;
-constexpr int64_t kPanelVectors6x64 = kPanelN6x64 / kSumLanes;
-constexpr int64_t kMaxPassK6x64 = 4096;
-constexpr int64_t kMaxGroups6x64 = kMaxPassK6x64 / kMinGroupK;
-// Columns of a pass.
-constexpr int64_t PassK6x64(int64_t m) { return Min(kMaxAChunks / m * kChunkK, kMaxPassK6x64); }
-constexpr int64_t kMr6x64 = 6;
 constexpr int64_t kBVectorBytes = 4 * kSumLanes;
 constexpr int64_t kSteps6x64 = kChunkK / 4;
 constexpr int64_t kBChunkBytes6x64 = kSteps6x64 * kBVectorBytes;  // of a chunk of 16 rows of B
-
-template <class T>
-struct Scratch6x64 {
-  const T* rows[kPanelN6x64];  // of B; missing rows repeat the last one
-  alignas(64) uint8_t w[kPanelVectors6x64 * kBChunkBytes6x64];
-  GroupScales<kPanelN6x64, kMaxGroups6x64> scales;
-  alignas(64) int32_t sums[kChunkGroups][kMr6x64][kPanelN6x64];  // of a tile
-  alignas(64) float totals[kMaxTaskM][kPanelN6x64];
-};
 
 // Half a chunk of 16 rows, `at` elements from their starts.
 template <class Kind, int64_t kLane256, bool kWhole>
@@ -61,22 +45,10 @@ inline void TransposeRows16(const typename Kind::T* const* rows, int64_t at, int
     V::StoreBytes(to + Kind::Layout::StepOf(kLane256, lane) * kBVectorBytes, quads[lane]);
 }
 
-// Packs a chunk of kN · 16 rows of B with `values` valid columns.
-template <class Kind, int64_t kN, bool kWhole>
-void PackB6x64(Scratch6x64<typename Kind::T>& s, int64_t chunk, int64_t values) {
-  const int64_t at = chunk * Kind::Layout::kRowBytes;
-  for (int64_t j = 0; j < kN; ++j) {
-    const typename Kind::T* const* const rows = s.rows + j * kSumLanes;
-    uint8_t* const to = s.w + j * kBChunkBytes6x64;
-    TransposeRows16<Kind, 0, kWhole>(rows, at, values, to);
-    TransposeRows16<Kind, 1, kWhole>(rows, at, values, to);
-  }
-}
-
 // to[i][j] = kSteps K steps of kM rows of A and kN registers of rows of B.
 template <class V, int64_t kSteps, int64_t kM, int64_t kN>
 [[gnu::noinline]] void TileS8Vnni6x64(const uint8_t* w, const int8_t* x, int64_t x_stride,
-                                      SequentialPrefetch::Run ahead, int32_t (*to)[kPanelN6x64]) {
+                                      SequentialPrefetch::Run ahead, int32_t (*to)[kS8PanelN]) {
   typename V::Ints sums[kM][kN];
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) sums[i][j] = V::ZeroInts();
@@ -93,67 +65,48 @@ template <class V, int64_t kSteps, int64_t kM, int64_t kN>
     for (int64_t j = 0; j < kN; ++j) V::StoreBytes(to[i] + kSumLanes * j, sums[i][j]);
 }
 
-// Adds a chunk of rows [i, +kM) of A times a panel of kN · 16 rows of B.
-template <class Kind, int64_t kM, int64_t kN>
-void AddTile6x64(const AChunks& x, int64_t i, int64_t chunk, SequentialPrefetch& ahead,
-                 Scratch6x64<typename Kind::T>& s) {
+template <class KindType>
+struct Packed64Vnni {
+  using Kind = KindType;
   using V = typename Kind::V;
-  constexpr int64_t kSteps = kSteps6x64 / Kind::kGroups;
-  const int64_t at = x.At(i, chunk);
-  for (int64_t group = 0; group < Kind::kGroups; ++group) {
-    TileS8Vnni6x64<V, kSteps, kM, kN>(s.w + group * kSteps * kBVectorBytes,
-                                      x.codes + at * kChunkK + group * Kind::kGroup,
-                                      x.row_step * kChunkK, ahead.Next(), s.sums[group]);
+  using A = AChunks;
+  using Scratch = Packed64Scratch<Packed64Vnni>;
+  static constexpr int64_t kLanes = kSumLanes;
+  static constexpr int64_t kMr = 6;
+  static constexpr int64_t kNr = kS8PanelN;
+  static constexpr int64_t kPackedBytes = kS8PanelN / kLanes * kBChunkBytes6x64;
+  static constexpr int64_t kCalls = Kind::kGroups;
+  static constexpr int64_t kMaxABytes = kMaxAChunks * kChunkK;
+  static constexpr int64_t kABytes = kChunkK;
+
+  static void PackA(const GemmTask& t, A& x) { PackAChunks<Kind, true>(t, x); }
+  template <class F>
+  static void WithVectors(int64_t rows, const F& f) {
+    WithConstant<kS8PanelN / kLanes>((rows + kLanes - 1) / kLanes, f);
   }
-  const int64_t scaled = Kind::kOneScale ? 0 : chunk * Kind::kGroups * kPanelN6x64;
-  const int64_t zeroed = chunk * Kind::kGroups * kPanelN6x64;
-  for (int64_t r = 0; r < kM; ++r) {
-    const int64_t of_row = at + r * x.row_step;
-    for (int64_t j = 0; j < kN * kSumLanes; j += kSumLanes) {
-      float* const total = s.totals[i + r] + j;
-      V::Store(total, AddChunk<Kind, kPanelN6x64>(
-                          [&](int64_t group) { return V::LoadBytes(s.sums[group][r] + j); },
-                          x.start + of_row * Kind::kGroups, x.scale[of_row],
-                          s.scales.scale + scaled + j, s.scales.zero + zeroed + j, V::Load(total)));
+
+  template <int64_t kVectors, bool kWhole>
+  static void PackB(Scratch& s, int64_t chunk, int64_t values) {
+    const int64_t at = chunk * Kind::Layout::kRowBytes;
+    for (int64_t j = 0; j < kVectors; ++j) {
+      const typename Kind::T* const* const rows = s.rows + j * kLanes;
+      uint8_t* const to = s.w + j * kBChunkBytes6x64;
+      TransposeRows16<Kind, 0, kWhole>(rows, at, values, to);
+      TransposeRows16<Kind, 1, kWhole>(rows, at, values, to);
     }
   }
-}
 
-// Rows [n, +rows) of B, at most 64, times all rows of A.
-template <class Kind, int64_t kN>
-void PanelS8Vnni6x64(const GemmTask& t, const typename Kind::T* w, const AChunks& x, int64_t n,
-                     int64_t rows, Scratch6x64<typename Kind::T>& s) {
-  using V = typename Kind::V;
-  using T = typename Kind::T;
-  const int64_t pass = PassK6x64(x.rows);
-  const PanelBegin next = NextPanelOf(t, n, rows, x.begin, x.k);
-  SequentialPrefetch scales = ScalePrefetchOf(t, next.n, kPanelN6x64, next.k, pass, x.chunks());
-  SequentialPrefetch weights =
-      SequentialPrefetchOf<T>(t, next.n, kPanelN6x64, next.k, pass, CacheLevel::kL1);
-  weights.SpreadOverRuns(x.chunks() * ((x.rows + kMr6x64 - 1) / kMr6x64) * Kind::kGroups);
-  for (int64_t i = 0; i < x.rows; ++i)
-    for (int64_t j = 0; j < rows; j += kSumLanes)
-      V::Store(s.totals[i] + j,
-               InitialTotal<V>(x.begin == 0, t.y + i * t.y_stride + n + j, rows - j));
-  for (int64_t row = 0; row < kPanelN6x64; ++row)
-    s.rows[row] = w + (n + Min(row, rows - 1)) * t.w_stride + x.begin / kValuesPer<T>;
-  for (int64_t chunk = 0; chunk < x.chunks(); ++chunk) {
-    const int64_t values = x.k - chunk * kChunkK;
-    scales.PrefetchNext();
-    if (values >= kChunkK)
-      PackB6x64<Kind, kN, true>(s, chunk, values);
-    else
-      PackB6x64<Kind, kN, false>(s, chunk, values);
-    ForEachRun<kMr6x64>(x.rows, [&](int64_t i, auto count) {
-      AddTile6x64<Kind, decltype(count)::value, kN>(x, i, chunk, weights, s);
-    });
+  template <int64_t kM, int64_t kVectors>
+  static void AddTiles(Scratch& s, int64_t i, int64_t chunk, int64_t, SequentialPrefetch& ahead) {
+    constexpr int64_t kSteps = kSteps6x64 / Kind::kGroups;
+    const int8_t* const x = s.x.codes + s.x.At(i, chunk) * kABytes;
+    for (int64_t group = 0; group < Kind::kGroups; ++group)
+      TileS8Vnni6x64<V, kSteps, kM, kVectors>(s.w + group * kSteps * kBVectorBytes,
+                                              x + group * Kind::kGroup, s.x.row_step * kABytes,
+                                              ahead.Next(), s.sums[group]);
+    AddSums<Packed64Vnni, kM, kVectors * kLanes>(s, i, chunk, 0);
   }
-  const bool last = x.begin + x.k == t.k;
-  for (int64_t i = 0; i < x.rows; ++i)
-    for (int64_t j = 0; j < rows; j += kSumLanes)
-      StoreTotal<Kind>(t, last, s.scales.scale + j, n + j, rows - j, V::Load(s.totals[i] + j),
-                       t.y + i * t.y_stride + n + j);
-}
+};
 
 }  // namespace
 }  // namespace latte::cpu

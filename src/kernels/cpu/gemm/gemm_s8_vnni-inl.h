@@ -37,29 +37,6 @@ struct WithAChunks {
 };
 
 template <class Kind>
-[[gnu::noinline]] void GemmS8VnniGemv(const GemmTask& t, const typename Kind::T* w) {
-  auto& scratch = ScratchAs<WithAChunks<GemvScratch>>(t.scratch);
-  AChunks& x = scratch.x;
-  GemvScratch& s = scratch.rest;
-  x.rows = t.m;
-  x.row_step = kGemvPassK / kChunkK;
-  x.chunk_step = 1;
-  for (x.begin = 0; x.begin < t.k; x.begin += x.k) {
-    x.k = Min(kGemvPassK, t.k - x.begin);
-    PackAChunks<Kind, false>(t, x);
-    for (int64_t n = 0; n < t.n; n += kSumLanes) {
-      const int64_t rows = Min(kSumLanes, t.n - n);
-      PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      SequentialPrefetch scale_prefetch =
-          ScalePrefetchOf(t, n + rows, kSumLanes, x.begin, x.k, rows);
-      WithConstant<kMaxGemvM>(t.m, [&](auto count) {
-        GemvRows16<Kind, decltype(count)::value>(t, w, x, n, rows, scale_prefetch, s);
-      });
-    }
-  }
-}
-
-template <class Kind>
 [[gnu::noinline]] void GemmS8Vnni16xM(const GemmTask& t, const typename Kind::T* w) {
   auto& scratch = ScratchAs<WithAChunks<Scratch16xM>>(t.scratch);
   AChunks& x = scratch.x;
@@ -79,36 +56,12 @@ template <class Kind>
   }
 }
 
-template <class Kind>
-[[gnu::noinline]] void GemmS8VnniPacked64(const GemmTask& t, const typename Kind::T* w) {
-  using T = typename Kind::T;
-  auto& scratch = ScratchAs<WithAChunks<Scratch6x64<T>>>(t.scratch);
-  AChunks& x = scratch.x;
-  Scratch6x64<T>& s = scratch.rest;
-  x.rows = t.m;
-  x.row_step = 1;
-  x.chunk_step = t.m;
-  for (x.begin = 0; x.begin < t.k; x.begin += x.k) {
-    x.k = Min(PassK6x64(t.m), t.k - x.begin);
-    PackAChunks<Kind, true>(t, x);
-    for (int64_t n = 0; n < t.n; n += kPanelN6x64) {
-      const int64_t rows = Min(kPanelN6x64, t.n - n);
-      PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      WithConstant<kPanelVectors6x64>((rows + kSumLanes - 1) / kSumLanes, [&](auto vectors) {
-        PanelS8Vnni6x64<Kind, decltype(vectors)::value>(t, w, x, n, rows, s);
-      });
-    }
-  }
-}
-
 // Requires of all: A is int8, B is int8 or 4-bit; groups as above.
 
 // Requires: M ≤ kMaxGemvM.
 template <class V>
 void GemmS8Gemv(const GemmTask& t) {
-  WithS8Kind<S8Layout, V>(t, [&]<class Kind>(Kind) {
-    GemmS8VnniGemv<Kind>(t, static_cast<const typename Kind::T*>(t.w));
-  });
+  WithS8Kind<S8Layout, V>(t, [&]<class Kind>(Kind) { GemmS8GemvOf<GemvVnni<Kind>>(t); });
 }
 
 // Requires: M ≤ kMaxInPlaceM.
@@ -121,9 +74,7 @@ void GemmS816xM(const GemmTask& t) {
 
 template <class V>
 void GemmS8Packed64(const GemmTask& t) {
-  WithS8Kind<S8Layout, V>(t, [&]<class Kind>(Kind) {
-    GemmS8VnniPacked64<Kind>(t, static_cast<const typename Kind::T*>(t.w));
-  });
+  WithS8Kind<S8Layout, V>(t, [&]<class Kind>(Kind) { GemmS8Packed64Of<Packed64Vnni<Kind>>(t); });
 }
 
 // Requires: B is int8 with one scale per row; M ≤ kTile8x8; K ≤ kMaxK8x8, a multiple of kChunkK.

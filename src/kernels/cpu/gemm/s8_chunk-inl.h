@@ -80,18 +80,7 @@ struct S8Layout<VType, U4> {
   }
 };
 
-// Columns [begin, +k) of A in chunks, each with a scale and, per scale group, the initial integer sum
-// (with zero points: the sum of its values).
-struct AChunks {
-  alignas(64) int8_t codes[kMaxAChunks * kChunkK];
-  int32_t start[kMaxAChunks * kChunkGroups];
-  float scale[kMaxAChunks];
-  int64_t begin, k, rows;
-  int64_t row_step, chunk_step;  // chunks
-
-  int64_t chunks() const { return (k + kChunkK - 1) / kChunkK; }
-  int64_t At(int64_t row, int64_t chunk) const { return row * row_step + chunk * chunk_step; }
-};
+using AChunks = S8A<kMaxAChunks * kChunkK, kMaxAChunks>;
 
 // Sums of 16 / kGroups chunks as [scale group][chunk], from lane sums of four chunks each.
 template <class V, int64_t kGroups>

@@ -50,6 +50,20 @@ void WithS8Kind(const GemmTask& t, const F& f) {
   WithGroups<Layout<V, U4>>(t, f);
 }
 
+// Columns [begin, +k) of A in chunks, at most kBytes of codes in kChunks chunks, each with a scale
+// and, per scale group, the initial integer sum (with zero points: the sum of its values).
+template <int64_t kBytes, int64_t kChunks>
+struct S8A {
+  alignas(64) int8_t codes[kBytes];
+  int32_t start[kChunks * kChunkGroups];
+  float scale[kChunks];
+  int64_t begin, k, rows;
+  int64_t row_step, chunk_step;  // chunks
+
+  int64_t chunks() const { return (k + kChunkK - 1) / kChunkK; }
+  int64_t At(int64_t row, int64_t chunk) const { return row * row_step + chunk * chunk_step; }
+};
+
 // Scales and negated zero points of kRows rows of B, [scale group][row].
 template <int64_t kRows, int64_t kMaxGroups>
 struct GroupScales {

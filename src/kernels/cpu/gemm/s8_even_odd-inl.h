@@ -94,19 +94,8 @@ inline typename Layout::Ints LoadUnit(const typename Layout::T* w, int64_t at, i
   return Layout::V::LoadBytesPartial(p, Max(0, (values + kPer - 1) / kPer - at));
 }
 
-// Columns [begin, +k) of A in chunks, each with a scale and, per scale group, the initial integer sum
-// (with zero points: the sum of its values).
 constexpr int64_t kMaxEvenOddBytes = 192 << 10;
-struct EvenOddA {
-  alignas(64) int8_t codes[kMaxEvenOddBytes];
-  int32_t start[kMaxEvenOddBytes / 128 * kChunkGroups];
-  float scale[kMaxEvenOddBytes / 128];
-  int64_t begin, k, rows;
-  int64_t row_step, chunk_step;  // chunks
-
-  int64_t chunks() const { return (k + kChunkK - 1) / kChunkK; }
-  int64_t At(int64_t row, int64_t chunk) const { return row * row_step + chunk * chunk_step; }
-};
+using EvenOddA = S8A<kMaxEvenOddBytes, kMaxEvenOddBytes / 128>;
 
 // Sums of the values of A per scale group. Lanes 0–3 of unit u belong to group 2u, the others to group
 // 2u + 1; with one group per chunk, all of them to it.

@@ -82,7 +82,7 @@ bool Prefers3x8(const Gemms& s, Uarch) { return s.m > kBf16Gemm4x6.max_m; }
 
 // Rows of B pass one by one: A stays in the L1, and one sequential stream per core reads DRAM
 // fastest. Rows up to 1024 columns do not fill a vector of chunk sums. With four scale groups per
-// chunk of 128 columns this pays off for M = 1 alone.
+// chunk of 128 columns ("short scale groups") this pays off for M = 1 alone.
 bool PrefersGemv(const Gemms& s, Uarch uarch) {
   constexpr int64_t kMinK = 1024;
   if (HasManyDramStreams(uarch)) return false;
@@ -91,8 +91,7 @@ bool PrefersGemv(const Gemms& s, Uarch uarch) {
 }
 bool Prefers8x8(const Gemms& s, Uarch uarch) {
   constexpr int64_t kMinM = 5;
-  const Tuning& tuning = kTunings[static_cast<size_t>(uarch)];
-  return s.m >= kMinM && !tuning.many_dram_streams && tuning.prefetch_level == CacheLevel::kL2;
+  return s.m >= kMinM && uarch == Uarch::kZen4;
 }
 // At most an eighth of the lanes, which hold rows of A, stays empty. 4-bit weights have short scale
 // groups, for which packing B is faster.
@@ -194,16 +193,18 @@ constexpr GemmEntry kGemmEntries[] = {
                            .is_preferred = Prefers8x8,
                            .types = "i8 × i8, one scale per row",
                            .block = "8 × 8",
-                           .when = "5 ≤ M ≤ 8, K ≤ 8192; one DRAM stream, prefetch into the L2",
+                           .when = "5 ≤ M ≤ 8, K ≤ 8192; zen4",
                            .order = kS8}),
-    EntryOf<kVnniGemmGemv>({.name = "avx512_vnni.gemm_s8_gemv",
-                            .isa = x86::kAvx512Vnni,
-                            .supports = SupportsS8Of<kVnniGemmGemv>,
-                            .is_preferred = PrefersGemv,
-                            .types = "i8 × i8, u4",
-                            .block = "M × 16",
-                            .when = "M = 1, or M ≤ 4 and M·K ≤ 16384; one DRAM stream",
-                            .order = kS8}),
+    EntryOf<kVnniGemmGemv>(
+        {.name = "avx512_vnni.gemm_s8_gemv",
+         .isa = x86::kAvx512Vnni,
+         .supports = SupportsS8Of<kVnniGemmGemv>,
+         .is_preferred = PrefersGemv,
+         .types = "i8 × i8, u4",
+         .block = "M × 16",
+         .when = "M = 1 and K > 1024, or M = 1 and short scale groups, or M ≤ 4, M·K ≤ 16384, K > "
+                 "1024 and long scale groups; one DRAM stream",
+         .order = kS8}),
 
     EntryOf<kBf16Gemm>({.name = "avx512_bf16.gemm_bf16",
                         .isa = x86::kAvx512Bf16,
@@ -222,15 +223,6 @@ constexpr GemmEntry kGemmEntries[] = {
                               .block = "M × 1",
                               .when = "M ≤ 6, M·K ≤ 12288; not on Intel",
                               .order = kBf16}),
-    EntryOf<kBf16GemmStreams>({.name = "avx512_bf16.gemm_bf16_streams",
-                               .isa = x86::kAvx512Bf16,
-                               .supports = SupportsBf16Bf16<kBf16GemmStreams>,
-                               .is_preferred = ReadsManyStreams,
-                               .is_slow = HasSlowBf16Gemm,
-                               .types = "bf16 × bf16",
-                               .block = "M × 4",
-                               .when = "M ≤ 6, many DRAM streams; only if forced",
-                               .order = kBf16}),
     EntryOf<kBf16Gemm4x6>({.name = "avx512_bf16.gemm_bf16_4x6",
                            .isa = x86::kAvx512Bf16,
                            .supports = SupportsBf16Bf16<kBf16Gemm4x6>,
@@ -310,7 +302,7 @@ constexpr GemmEntry kGemmEntries[] = {
                              .is_preferred = PrefersAmxGemv,
                              .types = "i8 × i8, u4",
                              .block = "M × 16",
-                             .when = "M ≤ 5; u4: M ≤ 8",
+                             .when = "M ≤ 5, or u4 and M ≤ 8",
                              .order = kS8}),
 };
 

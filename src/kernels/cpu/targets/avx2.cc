@@ -48,7 +48,7 @@ const GemmKernel kAvx2GemmF32Streams = {
 const GemmKernel kAvx2GemmS8Packed64 = {
     .gemm = GemmS8Packed64Avx2<Avx2Bytes>, .silu_mul = SiluMul<Avx2Bytes>, .packs_in_task = true};
 const GemmKernel kAvx2GemmS8Gemv = {
-    .gemm = GemmS8GemvAvx2<Avx2Bytes>, .silu_mul = SiluMul<Avx2Bytes>, .max_m = kMaxGemvMAvx2};
+    .gemm = GemmS8GemvAvx2<Avx2Bytes>, .silu_mul = SiluMul<Avx2Bytes>, .max_m = kMaxGemvM};
 
 const GemmTKernel kAvx2GemmT = {.gemm_t = GemmTF32<Avx2>};
 const GemmTKernel kAvx2GemmTSmallM = {

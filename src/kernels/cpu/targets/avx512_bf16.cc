@@ -28,9 +28,6 @@ const GemmKernel kBf16Gemm = {
 const GemmKernel kBf16GemmSmallM = {.gemm = GemmBf16SmallM<Avx512Bf16>,
                                     .silu_mul = SiluMul<Avx512Bf16>,
                                     .max_m = Avx512Bf16::kTileRows};
-const GemmKernel kBf16GemmStreams = {.gemm = GemmBf16Streams<Avx512Bf16>,
-                                     .silu_mul = SiluMul<Avx512Bf16>,
-                                     .max_m = Avx512Bf16::kTileRows};
 const GemmKernel kBf16Gemm4x6 = {.gemm = GemmBf16InPlace4x6<Avx512Bf16>,
                                  .silu_mul = SiluMul<Avx512Bf16>,
                                  .max_m = kMaxM4x6,
