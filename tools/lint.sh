@@ -8,6 +8,7 @@ check() {
 }
 formatted() { git ls-files --cached --others --exclude-standard '*.h' '*.cc' '*.c' '*.cuh' '*.cu' | xargs clang-format --dry-run -Werror; }
 check format formatted
+check length python3 tools/check_length.py
 check layers python3 tools/check_layers.py
 check docs python3 tools/check_docs.py
 check words python3 tools/check_words.py

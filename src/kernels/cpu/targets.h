@@ -1,5 +1,6 @@
-// The instruction sets of x86 for which kernels are compiled, by rising level, each with its kernels.
-// targets/<isa>.cc defines them and the required CPU features; tables/*.cc has the rules of selection.
+// The instruction sets of x86 for which kernels are compiled, by rising level, each with its
+// kernels. targets/<isa>.cc defines them and the required CPU features; tables/*.cc has the rules
+// of selection.
 #pragma once
 
 #include "src/kernels/cpu/target.h"

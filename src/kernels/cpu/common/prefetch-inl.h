@@ -1,5 +1,5 @@
-// Software prefetch. A core's own prefetcher follows one stream per 4 KiB page and stops at the page's
-// end, so kernels prefetch what they load next:
+// Software prefetch. A core's own prefetcher follows one stream per 4 KiB page and stops at the
+// page's end, so kernels prefetch what they load next:
 //
 // SequentialPrefetch  Lines of rows in memory order, for example the next panel of B: the fastest
 //                     order if a core reads one DRAM stream well.
@@ -43,12 +43,13 @@ inline int64_t ByteInPage(const void* p) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(p) % kPage);
 }
 
-// Prefetches the lines of rows in memory order, some in each step. A step is a call of PrefetchNext, or
-// of Next, which leaves the prefetches to the micro-kernel.
+// Prefetches the lines of rows in memory order, some in each step. A step is a call of
+// PrefetchNext, or of Next, which leaves the prefetches to the micro-kernel.
 //
-// Rows without gaps are cut into pages. Before the lines of a row or page are prefetched, it is touched:
-// some cores drop prefetches of a page that is not in the TLB, and the first load then waits for the
-// translation. Its first line is prefetched a page and a half earlier, so that the touch does not wait.
+// Rows without gaps are cut into pages. Before the lines of a row or page are prefetched, it is
+// touched: some cores drop prefetches of a page that is not in the TLB, and the first load then
+// waits for the translation. Its first line is prefetched a page and a half earlier, so that the
+// touch does not wait.
 class SequentialPrefetch {
  public:
   // Consecutive lines; small enough to be passed in two registers.
@@ -91,7 +92,8 @@ class SequentialPrefetch {
     then_lines_ = LinesOf(row, bytes, rows);
   }
 
-  // Spreads the lines over at most `runs` calls of Next; runs that end with a row have equal lengths.
+  // Spreads the lines over at most `runs` calls of Next; runs that end with a row have equal
+  // lengths.
   void SpreadOverRuns(int64_t runs) {
     const int64_t row = gapless() ? left_ + behind_ : in_row_;
     const int64_t in_row = Max(row / ((left_ + behind_) / runs + 1), 1);
@@ -111,8 +113,8 @@ class SequentialPrefetch {
       Advance(1);
     }
   }
-  // The lines of a step, fewer at the end of a row. Small tiles call it often, so the common case is
-  // inlined: within half a row there is no page to touch.
+  // The lines of a step, fewer at the end of a row. Small tiles call it often, so the common case
+  // is inlined: within half a row there is no page to touch.
   [[gnu::always_inline]] Run Next() {
     const int64_t left = left_ - per_step_;
     if (2 * left <= in_row_ && (left <= 0 || 2 * left_ > in_row_)) return NextPastHalf();
@@ -176,8 +178,8 @@ class SequentialPrefetch {
   CacheLevel to_ = CacheLevel::kL1;
 };
 
-// Prefetches the lines of several rows into the L2, a burst from each row in turn. A row is a weight row,
-// or a page of contiguous rows.
+// Prefetches the lines of several rows into the L2, a burst from each row in turn. A row is a
+// weight row, or a page of contiguous rows.
 struct BurstPrefetch {  // trivial, because scratch holds it
   const char* row;
   int64_t stride, bytes, rows;
@@ -219,16 +221,16 @@ void PrefetchNext(BurstPrefetch (&parts)[kCount]) {
 }
 
 // A core's prefetcher follows one stream per page, so weight rows shorter than a page that are read
-// next to each other are slow; rows a page apart are fast. Returns the distance, in rows, from one row
-// to the next, leaving at least 16 rows per pass of `rows`.
+// next to each other are slow; rows a page apart are fast. Returns the distance, in rows, from one
+// row to the next, leaving at least 16 rows per pass of `rows`.
 inline int64_t SpreadOf(int64_t row_bytes, int64_t rows) {
   int64_t spread = 1;
   while (spread * row_bytes < kPage && 2 * spread * 16 <= rows) spread *= 2;
   return spread;
 }
 
-// Bytes from each load to the line that it prefetches, for rows that are read in place: `here` before byte
-// `turn`, from there on `there`, which leads to what is read after the end.
+// Bytes from each load to the line that it prefetches, for rows that are read in place: `here`
+// before byte `turn`, from there on `there`, which leads to what is read after the end.
 struct PrefetchDistance {
   int64_t turn, here, there;
 

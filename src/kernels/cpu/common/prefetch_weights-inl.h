@@ -1,5 +1,5 @@
-// What gemm and gemm_t prefetch: the weights and scales that a task reads next, at its end the weights and
-// scales of the next task.
+// What gemm and gemm_t prefetch: the weights and scales that a task reads next, at its end the
+// weights and scales of the next task.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ SequentialPrefetch SequentialPrefetchOf(const GemmTask& task, int64_t n, int64_t
           steps};
 }
 
-// The scales of rows [n, n + rows) and columns [k, k + columns) of B; past the last row, of the next
-// task. With one scale per 32 4-bit weights they are a fifth of the memory traffic.
+// The scales of rows [n, n + rows) and columns [k, k + columns) of B; past the last row, of the
+// next task. With one scale per 32 4-bit weights they are a fifth of the memory traffic.
 inline SequentialPrefetch ScalePrefetchOf(const GemmTask& task, int64_t n, int64_t rows, int64_t k,
                                           int64_t columns, int64_t steps) {
   const GemmTask* const t = n < task.n ? &task : task.next;
@@ -66,8 +66,8 @@ inline SequentialPrefetch ScalePrefetchOf(const GemmTask& task, int64_t n, int64
           steps};
 }
 
-// The panel that follows rows [n, n + rows) and columns [k, k + columns) of B: after the last panel of a
-// pass comes the first one of the next pass. Row t.n means the next task.
+// The panel that follows rows [n, n + rows) and columns [k, k + columns) of B: after the last panel
+// of a pass comes the first one of the next pass. Row t.n means the next task.
 struct PanelBegin {
   int64_t n, k;
 };
@@ -111,10 +111,11 @@ void TouchMemoryPagesAhead(const GemmTask& task, const PrefetchDistance& ahead, 
 
 constexpr int64_t kStridedPrefetchBytes = 1024;  // distance for four rows in parallel
 
-// The distance at each byte of a row, if rows [n, n + rows) are read in parallel, columns [k, k + columns)
-// of each: for machines whose cores follow many DRAM streams (Tuning::many_dram_streams). At its end
-// each row prefetches the first lines of the row that takes its place. After the last rows come the
-// first rows of the next columns, or of the next task; without one, cached lines are prefetched.
+// The distance at each byte of a row, if rows [n, n + rows) are read in parallel, columns [k, k +
+// columns) of each: for machines whose cores follow many DRAM streams (Tuning::many_dram_streams).
+// At its end each row prefetches the first lines of the row that takes its place. After the last
+// rows come the first rows of the next columns, or of the next task; without one, cached lines are
+// prefetched.
 template <class T>
 PrefetchDistance StridedDistanceOf(const GemmTask& t, int64_t n, int64_t rows, int64_t k,
                                    int64_t columns, int64_t ahead = kStridedPrefetchBytes) {
@@ -130,15 +131,15 @@ PrefetchDistance StridedDistanceOf(const GemmTask& t, int64_t n, int64_t rows, i
   return {BytesOf<T>(k + columns) - here, here, to - from + here - BytesOf<T>(columns)};
 }
 
-// The number of rows of gemm_t's B that are prefetched before their use: about `bytes`, at least twice the
-// `rows` that are read together.
+// The number of rows of gemm_t's B that are prefetched before their use: about `bytes`, at least
+// twice the `rows` that are read together.
 template <class T>
 int64_t RowsAhead(const GemmTTask& t, int64_t columns, int64_t bytes, int64_t rows) {
   return Min(t.n, Max(2, bytes / (rows * BytesOf<T>(columns))) * rows);
 }
 
-// Columns [column, column + columns) of gemm_t's B without its first `ahead` rows, then those rows of the
-// next product, in `steps` steps per product.
+// Columns [column, column + columns) of gemm_t's B without its first `ahead` rows, then those rows
+// of the next product, in `steps` steps per product.
 template <class T>
 SequentialPrefetch ProductPrefetchOf(const GemmTTask& t, const T* w, int64_t column,
                                      int64_t columns, int64_t ahead, int64_t steps) {

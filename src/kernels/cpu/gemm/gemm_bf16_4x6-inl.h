@@ -54,8 +54,8 @@ template <class V, int64_t kM, class LoadX, class LoadW>
   }
 }
 
-// out[j][i] = A[i]·B[j] over k columns for i < kM. Each K step prefetches a line of each row of `ahead`.
-// Not inlined: accumulators and addresses need all registers.
+// out[j][i] = A[i]·B[j] over k columns for i < kM. Each K step prefetches a line of each row of
+// `ahead`. Not inlined: accumulators and addresses need all registers.
 template <class V, int64_t kM, bool kPrefetches>
 [[gnu::noinline]] void TileBf16InPlace4x6(A4x6 x, const BF16* w, int64_t stride, int64_t k,
                                           const Panel<BF16>& ahead, CacheLevel into,

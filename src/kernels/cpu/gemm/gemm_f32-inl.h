@@ -1,6 +1,6 @@
 // A × B of any types, computed in f32 (FMA) or bf16 (vdpbf16ps) as the Math of multiply-inl.h says;
-// micro-kernel MR × 4 × one vector of K, all ISAs. Three kernels: GemmF32, any M; GemmF32Streams, M ≤
-// MR, for machines with many DRAM streams; DotSequential, small M in bf16.
+// micro-kernel MR × 4 × one vector of K, all ISAs. Three kernels: GemmF32, any M; GemmF32Streams, M
+// ≤ MR, for machines with many DRAM streams; DotSequential, small M in bf16.
 //
 // Packing   A and B are read in place. Types smaller than the arithmetic type are widened on load;
 //           for large M a panel of B is widened once into scratch (260 KiB, in the L2).
@@ -15,10 +15,10 @@
 //             panel │→ 4 operands  │ L2
 //                   └──────────────┘
 // Scales    A K block splits into segments of one scale each. With one segment, the finished sum is
-//           scaled. With several, a second accumulator holds scaled sums, so a tile has fewer rows of A
-//           (Math::kScaledRows).
-// Prefetch  M > MR: the next panel in memory order. Smaller M: a fixed distance ahead in memory order,
-//           or, with many DRAM streams, each of several parallel rows its own lines.
+//           scaled. With several, a second accumulator holds scaled sums, so a tile has fewer rows
+//           of A (Math::kScaledRows).
+// Prefetch  M > MR: the next panel in memory order. Smaller M: a fixed distance ahead in memory
+//           order, or, with many DRAM streams, each of several parallel rows its own lines.
 // Epilogue  C (+)= sums, the bias after the last K block. int8 A is dequantised to f32 first.
 // Order     Segments in order; a fixed tree over the lanes; K blocks in order; the bias last.
 // Limits    K > 0; segments of 16 columns or more; scratch 260 KiB.

@@ -3,12 +3,12 @@
 // Packing   A in chunks (s8_chunk-inl.h). A chunk of 64 rows of B is packed into scratch (8 KiB, in
 //           the L1) so that lanes are rows of B:
 //
-//             [16 rows of B][K step of 4 columns][row][column]      a register: 4 columns of 16 rows
+//             [16 rows of B][K step of 4 columns][row][column]     a register: 4 columns of 16 rows
 //
 // Blocking  24 accumulators: 6 rows of A × 4 registers of B. A K step broadcasts 4 bytes per row of
 //           A. No reduction over lanes; a sum becomes f32 once per scale group and output.
-// Prefetch  Each tile prefetches some lines of the next panel. Packing prefetches none, because that
-//           would delay its loads.
+// Prefetch  Each tile prefetches some lines of the next panel. Packing prefetches none, because
+//           that would delay its loads.
 // Epilogue  Scales of A and B per chunk; totals wait in scratch; the bias after the last pass.
 // Order     that of int8_scales-inl.h.
 // Limits    as gemm_s8_vnni-inl.h.

@@ -19,8 +19,8 @@ constexpr int64_t kMaxAChunks = 1536;  // 192 KiB
 constexpr int64_t kSumLanes = 16;      // of a register of s32 sums
 
 // How a chunk of a row of B becomes two registers of unsigned bytes, and one of A two registers of
-// signed bytes. 4-bit values come out as even columns and odd columns: lane l of both covers columns
-// 8l … 8l + 7, so a scale group of 32 has four lanes.
+// signed bytes. 4-bit values come out as even columns and odd columns: lane l of both covers
+// columns 8l … 8l + 7, so a scale group of 32 has four lanes.
 template <class V, class T>
 struct S8Layout;
 
@@ -102,8 +102,8 @@ inline void LoadAChunk(const int8_t* x, int64_t count, typename V::Ints (&to)[2]
                    : V::LoadBytesPartial(x + 64 * half, Max(0, Min(count - 64 * half, 64)));
 }
 
-// Packs columns [begin, +k) of A. kGroupsContiguous: the values of a scale group are contiguous; else
-// they have the order of S8Layout.
+// Packs columns [begin, +k) of A. kGroupsContiguous: the values of a scale group are contiguous;
+// else they have the order of S8Layout.
 template <class Kind, bool kGroupsContiguous>
 void PackAChunks(const GemmTask& t, AChunks& to) {
   using V = typename Kind::V;

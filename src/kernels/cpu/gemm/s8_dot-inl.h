@@ -103,8 +103,8 @@ inline typename Kind::V::Vec AddChunk(const Sum& sum, const int32_t* start, floa
       [&](int64_t group) { return V::Load(scale + group * kRows); }, V::Set1(x), total);
 }
 
-// Totals of a register of rows of B from n, `rows` of them valid, and one row of A: at the start of a
-// pass over K, and the store at its end.
+// Totals of a register of rows of B from n, `rows` of them valid, and one row of A: at the start of
+// a pass over K, and the store at its end.
 template <class V>
 inline typename V::Vec InitialTotal(bool first, const float* y, int64_t rows) {
   return first ? V::Zero() : LoadNext<V>(y, rows);

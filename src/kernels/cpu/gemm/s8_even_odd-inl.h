@@ -97,8 +97,8 @@ inline typename Layout::Ints LoadUnit(const typename Layout::T* w, int64_t at, i
 constexpr int64_t kMaxEvenOddBytes = 192 << 10;
 using EvenOddA = S8A<kMaxEvenOddBytes, kMaxEvenOddBytes / 128>;
 
-// Sums of the values of A per scale group. Lanes 0–3 of unit u belong to group 2u, the others to group
-// 2u + 1; with one group per chunk, all of them to it.
+// Sums of the values of A per scale group. Lanes 0–3 of unit u belong to group 2u, the others to
+// group 2u + 1; with one group per chunk, all of them to it.
 template <class Kind>
 inline void SumAGroups(const int8_t* codes, int32_t (&sums)[Kind::kGroups]) {
   using Layout = typename Kind::Layout;

@@ -1,5 +1,5 @@
-// The kernels of gemm and gemm_t, by rising instruction set; within one, the general kernel first. Select
-// (registry.h) takes the last one that fits.
+// The kernels of gemm and gemm_t, by rising instruction set; within one, the general kernel first.
+// Select (registry.h) takes the last one that fits.
 #include <array>
 
 #include "src/kernels/backends.h"
@@ -68,9 +68,9 @@ constexpr int64_t kMaxResidentS8A = 16 << 10;
 bool ReadsManyStreams(const Gemms&, Uarch uarch) { return HasManyDramStreams(uarch); }
 bool KeepsAInL1(const Gemms& s, Uarch) { return s.m * s.k <= kMaxResidentA; }
 
-// Intel cores run vdpbf16ps, the dot product of bf16, slower than f32 multiply-adds; AMD cores run it
-// at twice their rate. Its rate binds where nothing is converted: with bf16 weights. 8- and 4-bit
-// weights convert faster to bf16 pairs than to f32 everywhere.
+// Intel cores run vdpbf16ps, the dot product of bf16, slower than f32 multiply-adds; AMD cores run
+// it at twice their rate. Its rate binds where nothing is converted: with bf16 weights. 8- and
+// 4-bit weights convert faster to bf16 pairs than to f32 everywhere.
 bool HasSlowBf16Gemm(const Gemms&, Uarch uarch) { return uarch == Uarch::kIntelBf16; }
 
 // From M = 16 the tile of four rows of A pays off. With many DRAM streams packing B is faster.
@@ -100,7 +100,8 @@ bool FillsLanes(const Gemms& s, Uarch) {
   return 8 * s.m >= 7 * RoundUp(s.m, kLanes);
 }
 
-// Vectors are faster than tiles up to M = 5, and with 4-bit weights, which tiles unpack first, up to 8.
+// Vectors are faster than tiles up to M = 5, and with 4-bit weights, which tiles unpack first, up
+// to 8.
 bool PrefersAmxGemv(const Gemms& s, Uarch) {
   constexpr int64_t kMaxS8M = 5;
   return s.w == DType::kU4 || s.m <= kMaxS8M;
@@ -317,8 +318,8 @@ const GemmKernel* CodeOf(const Kernel<GemmOp>& kernel) {
   return std::ranges::find_if(kGemmEntries, has_run)->code;
 }
 
-// The problems of a group differ in size. Each takes the fastest kernel for its own size that has the
-// order of sums of the kernel that was selected for the call.
+// The problems of a group differ in size. Each takes the fastest kernel for its own size that has
+// the order of sums of the kernel that was selected for the call.
 template <const GemmKernel& kCode>
 void RunGemm(const GemmOp::Params& p, const Exec& exec) {
   if (p.problems.size() == 1) {
