@@ -123,12 +123,9 @@ In `latte batch`, the line gets the same error. For files, "refused" means exit 
 | a grammar, regular expression or schema | 256 KiB | kMostBytes in src/grammar/grammar_rules.cc | 400 | GrammarRulesTest.SizeAndDepthAreBounded |
 | all tools of a request | 4 MiB | kMostTagBytes in src/grammar/grammar_rules.cc | 400 | GrammarRulesTest.SizeAndDepthAreBounded |
 | [price](structured_output.md#limits) of a grammar | 8,000 | kMostRulePrice in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.TheSumIsBounded |
-| price of all functions and the format | 40,000 | kMostTagPrice in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.TheSumIsBounded |
 | nested brackets | 200 | kMostDepth in src/grammar/grammar_rules.cc | 400 | GrammarRulesTest.SizeAndDepthAreBounded |
-| price of a grammar | 8,000 | kMostRulePrice in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.TheSumIsBounded |
 | price of all tools and the format | 40,000 | kMostTagPrice in src/grammar/pattern/rule_price.h | 400 | GrammarTest.ThePartsOfATagHaveAPriceTogether |
 | product of nested counts | 256 | kMostNested in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.CountsInOneAnotherAreBounded |
-| adjacent parts that are all optional | 64 | kMostVarying in src/grammar/pattern/rule_price.h | 400 | RulePriceTest.PartsThatMayBeLeftOutAreBounded |
 | seconds to compile a grammar | 30 | kMostTime in src/engine/grammar/grammar_service.h | the request fails | SlowGrammarsTest.AGrammarThatIsCompiledTooLongFailsItsRequest |
 | seconds that a grammar waits for others | 60 | kMostWait in src/engine/grammar/grammar_service.h | 429 | SlowGrammarsTest.ThreadsThatCompileAreBounded |
 | seconds of a mask | 5 | kMostTime in src/engine/grammar/mask_worker.h | the request fails | SlowGrammarsTest.AMaskThatTakesTooLongFailsItsRequest |
