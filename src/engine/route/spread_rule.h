@@ -12,18 +12,18 @@
 
 namespace latte {
 
-// The engine of spread requests, over all groups of engines with settings `group`: their caches
-// together, each of which lends its pages. None: requests are not spread, because the ranks of a
-// group divide its cache, or cache keys and values of heads, or because `--deterministic strict`
-// chooses keys.
+// The settings of the engine of spread requests. It uses the caches of all groups, whose engines
+// have the settings `group` and lend their pages. None: no request is spread, because the ranks of
+// a group divide its cache, because the cache has keys and values of heads, or because the model
+// chooses keys with `--deterministic strict`.
 std::optional<Settings> SpreadSettings(const Settings& group);
 
-// One token after `tokens` others, spread over groups instead of computed by one: seconds by the
-// machine's rates. A group computes the requests of its own meanwhile, or not.
+// Seconds of one token after `tokens` others, by the machine's rates, if the request is spread
+// instead of computed by one group.
 struct SpreadCost {
-  double saved = 0;     // of attention, which the groups divide
-  double pass = 0;      // lost to other requests: the weights that one more step reads, as bf16
-  double exchange = 0;  // of queries' results and of rows
+  double saved = 0;     // attention that the other groups compute
+  double pass = 0;      // a further step reads the weights, as bf16
+  double exchange = 0;  // results of heads, and rows of experts
 
   bool pays() const { return saved > pass + exchange; }
 };
@@ -39,14 +39,14 @@ class SpreadRule {
   // config: of the model; its `attention` chooses keys or not.
   SpreadRule(const Settings& group, const ModelConfig& config);
 
-  // prompt: tokens; answer: the most tokens. A request is spread
-  //   from --dp-spread-tokens tokens of the prompt on; without that, where it pays for the prompt's
-  //   length, or if no group has room for the prompt and kExpectedAnswer tokens of the answer.
+  // prompt: its tokens; answer: the limit of its tokens. A request is spread
+  //   - if its prompt has at least --dp-spread-tokens tokens; without that option, if it pays, or
+  //   - if no group has room for the prompt and kExpectedAnswer tokens of the answer.
   bool Spreads(int64_t prompt, int64_t answer) const {
     return prompt >= from_ || prompt + std::min(answer, kExpectedAnswer) > group_tokens_;
   }
 
-  // Prompts of so many tokens are spread although a group has room for them; none: no length.
+  // The length from which a prompt is spread although a group has room for it. None: there is none.
   std::optional<int64_t> from() const;
 
  private:
