@@ -20,11 +20,9 @@ using testing_support::Ask;
 using testing_support::CollectiveTrace;
 using testing_support::DpWorld;
 using testing_support::Finish;
-using testing_support::kLeaders;
 using testing_support::kWorld;
 using testing_support::Listen;
 using testing_support::Of;
-using testing_support::RunRanks;
 using testing_support::TraceDifference;
 
 // The communicator of ranks with one place in all groups.
