@@ -36,11 +36,12 @@ std::string RenderKernels(const JsonOut& rows) {
       "name", "block", "order of sums", "types; when");
   for (const JsonOut& row : rows) {
     const auto text = [&](const char* key) { return row[key].get<std::string>(); };
+    const std::string types = text("types");
     const std::string when = text("when");
     std::string line =
         fmt::format("  {} {:<17} {:<36} {:<12} {:<16} {}{}{}",
                     row["chosen"].get<bool>() ? "*" : " ", text("op"), text("name"), text("block"),
-                    text("order"), text("types"), when.empty() ? "" : "; ", when);
+                    text("order"), types, types.empty() || when.empty() ? "" : "; ", when);
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   }

@@ -18,6 +18,7 @@
 #include "src/checkpoint/model_files.h"
 #include "src/engine/route/spread_rule.h"
 #include "src/engine/settings.h"
+#include "src/kernels/kernel_text.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
@@ -165,9 +166,9 @@ void AddRows(JsonOut& out, const typename Op::Shape& shape, const Machine& machi
     out.push_back({{"op", Op::kName},
                    {"name", row.name},
                    {"isa", Name(row.isa)},
-                   {"types", row.types},
-                   {"block", row.block},
-                   {"when", row.when},
+                   {"types", TypesText(row)},
+                   {"block", row.tile == nullptr ? "" : row.tile()},
+                   {"when", WhenText(row)},
                    {"order", row.order},
                    {"chosen", row.name == chosen.name}});
 }

@@ -25,8 +25,8 @@ namespace latte {
 // This processor: {"isa", "uarch"}.
 JsonOut InspectProcessor(const Machine& machine);
 
-// Every kernel: {"op", "name", "isa", "types", "block", "when", "order", "chosen"} (op.h); "chosen"
-// refers to one decoded token of the model.
+// Every kernel: {"op", "name", "isa", "types", "block", "when", "order", "chosen"} (op.h,
+// kernel_text.h); "chosen" refers to one decoded token of the model.
 JsonOut InspectKernels(const ModelConfig& config, const Machine& machine);
 
 // What serves which shape on this machine: {"op", "shape", "kernel"} for the matrix products and

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "src/base/thread_pool.h"
@@ -38,9 +39,18 @@ struct Exec {
   bool only_selects = false;         // kernels are selected and not run: a check of what is missing
 };
 
-// A rule of selection: whether it holds for a shape on a micro-architecture.
+class Clause;  // a condition as text: rule_text.h
+
+// A rule of selection: whether it holds for a shape on a micro-architecture, and its text. Both
+// come from one expression (RuleOf in rule_text.h).
 template <class Op>
-using KernelRule = bool (*)(const typename Op::Shape&, Uarch);
+struct KernelRule {
+  bool (*holds)(const typename Op::Shape&, Uarch) = nullptr;
+  Clause (*text)() = nullptr;
+
+  explicit operator bool() const { return holds != nullptr; }
+  bool operator()(const typename Op::Shape& s, Uarch uarch) const { return holds(s, uarch); }
+};
 
 template <class Op>
 struct Kernel {
@@ -52,20 +62,21 @@ struct Kernel {
   // throws only std::bad_alloc.
   // The result does not depend on the number of threads.
   void (*run)(const typename Op::Params&, const Exec&) = nullptr;
-  // Whether the kernels of the same instruction set before it in the table are slower. Null:
+  // Whether the kernels of the same instruction set before it in the table are slower. Empty:
   // always.
-  KernelRule<Op> is_preferred = nullptr;
-  // Whether a kernel of a smaller instruction set is faster. Null: never.
-  KernelRule<Op> is_slow = nullptr;
-
-  // For listings.
-  std::string_view types = "";  // of its arithmetic: "bf16 × e4m3, i8, u4"
-  std::string_view block = "";  // rows of A × rows of B of its micro-kernel
-  std::string_view when = "";   // the rules above and the limits of `supports`, as text
+  KernelRule<Op> is_preferred = {};
+  // Whether a kernel of a smaller instruction set is faster. Empty: never.
+  KernelRule<Op> is_slow = {};
   // The order of its sums. Kernels of one op with one order give the same bits. Select chooses by M
   // only among kernels with one order, so a row's result does not depend on the other rows.
   // Empty: exact, or the order of the reference.
   std::string_view order = "";
+
+  // For listings (kernel_text.h).
+  std::string_view arithmetic = "";  // of attention: the types of queries and weights: "s16"
+  std::string (*tile)() = nullptr;   // rows of A × rows of B of its micro-kernel
+  Clause (*limits)() = nullptr;      // the limits of sizes in `supports`
+  std::string_view remark = "";
 };
 
 }  // namespace latte

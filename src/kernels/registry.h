@@ -58,8 +58,8 @@ NameMatch ForcedBy(const Kernel<Op>& kernel, const Machine& machine) {
 template <class Op>
 Rank RankOf(const Kernel<Op>& kernel, const typename Op::Shape& shape, const Machine& machine,
             bool slow_too) {
-  const auto holds = [&](KernelRule<Op> rule, bool otherwise) {
-    return rule == nullptr ? otherwise : rule(shape, machine.uarch);
+  const auto holds = [&](const KernelRule<Op>& rule, bool otherwise) {
+    return rule ? rule(shape, machine.uarch) : otherwise;
   };
   const NameMatch forced = ForcedBy(kernel, machine);
   if (forced == NameMatch::kKernel) return Rank::kForced;

@@ -42,6 +42,12 @@ CacheRowLayout LayoutOf(CacheFormat kind, int64_t c, int64_t r) {
   return {c, c + r, c + r};
 }
 
+std::vector<CacheDType> CacheDTypes() {
+  std::vector<CacheDType> out;
+  for (const auto& [name, dtype] : kNames) out.push_back(dtype);
+  return out;
+}
+
 std::string_view Name(CacheDType dtype) {
   for (const auto& [name, known] : kNames)
     if (known == dtype) return name;

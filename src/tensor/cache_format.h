@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "latte/status.h"
 
@@ -45,6 +46,7 @@ struct CacheDType {
   bool operator==(const CacheDType&) const = default;
 };
 
+std::vector<CacheDType> CacheDTypes();    // all of them
 std::string_view Name(CacheDType dtype);  // "bf16", "fp8-dense"
 // Errors: kInvalidArgument listing the names.
 [[nodiscard]] Result<CacheDType> ParseCacheDType(std::string_view text);

@@ -1,165 +1,268 @@
-// The texts of the kernels of gemm, which `latte inspect --kernels` shows, say what the rules of
-// selection do.
-#include <algorithm>
+// The texts of kernels, which `latte inspect --kernels` shows, say what selection does. The test
+// reads them as a user does, and compares them with the functions that Select calls.
 #include <charconv>
-#include <set>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "src/base/strings.h"
+#include "src/kernels/cpu/targets.h"
 #include "src/kernels/cpu/tuning.h"
-#include "src/kernels/params/gemm.h"
+#include "src/kernels/kernel_text.h"
 #include "src/kernels/registry.h"
+#include "src/kernels/rule_text.h"
+#include "src/tensor/cache_format.h"
 
 namespace latte::kernel_texts_test {
 namespace {
 
-constexpr DType kInputs[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kI8};
-constexpr DType kWeights[] = {DType::kF32, DType::kBF16,   DType::kF16,
-                              DType::kI8,  DType::kF8E4M3, DType::kU4};
-constexpr int64_t kMs[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  12, 13,
-                           14, 15, 16, 17, 32, 33, 48, 95, 96, 200};
-constexpr int64_t kKs[] = {512, 1024, 1152, 2048, 3072, 6144, 8192, 8320, 12288, 12416, 18432};
+// A shape as the texts name its members.
+struct Named {
+  std::string_view name;
+  int64_t size = 0;
+  std::string_view type = "";  // of a member that is a type or a format
+};
+using Members = std::vector<Named>;
 
-std::string_view TypeText(DType type) { return type == DType::kF8E4M3 ? "e4m3" : Name(type); }
-
-// The pieces of `text` between separators.
-std::vector<std::string_view> Split(std::string_view text, std::string_view separator) {
-  std::vector<std::string_view> out;
-  for (size_t at = 0; (at = text.find(separator)) != text.npos;) {
-    out.push_back(text.substr(0, at));
-    text.remove_prefix(at + separator.size());
-  }
-  out.push_back(text);
-  return out;
+Members MembersOf(const GemmOp::Shape& s) {
+  return {{"M", s.m}, {"N", s.n}, {"K", s.k}, {"scale group", s.scale_group}, {"B", 0, Name(s.w)}};
+}
+Members MembersOf(const GemmTOp::Shape& s) {
+  return {{"M", s.m}, {"K", s.k}, {"scale group", s.scale_group}, {"scale rows", s.scale_rows}};
+}
+Members MembersOf(const MlaDecodeOp::Shape& s) {
+  return {{"H", s.h},
+          {"C", s.c},
+          {"R", s.r},
+          {"tokens of a page", s.page_tokens},
+          {"cache", 0, Name(CacheDType{DType::kU8, s.kind})}};
 }
 
-std::vector<std::string_view> SplitAll(const std::vector<std::string_view>& texts,
-                                       std::string_view separator) {
-  std::vector<std::string_view> out;
-  for (const std::string_view text : texts)
-    for (const std::string_view piece : Split(text, separator)) out.push_back(piece);
-  return out;
-}
+// Evaluates a text for a shape and a micro-architecture:
+//   or:   and {" or " and};  and: term {" and " term};  term: "(" or ")" | condition
+class Reader {
+ public:
+  Reader(std::string_view text, Members members, Uarch uarch)
+      : rest_(text), members_(std::move(members)), uarch_(uarch) {}
 
-// "bf16 × e4m3, i8"
-bool TypesAre(std::string_view text, DType x, DType w) {
-  const auto sides = Split(text, " × ");
-  EXPECT_GE(sides.size(), 2u) << text;
-  const auto has = [](std::string_view side, DType type) {
-    const auto names = Split(side, ", ");
-    return side == "any" || std::ranges::find(names, TypeText(type)) != names.end();
-  };
-  return has(sides[0], x) && has(sides[1], w);
-}
-
-bool Compare(int64_t a, std::string_view relation, int64_t b) {
-  if (relation == "≤") return a <= b;
-  if (relation == "≥") return a >= b;
-  if (relation == ">") return a > b;
-  EXPECT_EQ(relation, "=");
-  return a == b;
-}
-
-// "5 ≤ M ≤ 8", "M·K ≤ 12288"
-bool Relation(std::string_view text, const GemmOp::Shape& s) {
-  const auto words = Split(text, " ");
-  const auto value = [&](std::string_view word) -> int64_t {
-    if (word == "M") return s.m;
-    if (word == "K") return s.k;
-    if (word == "M·K") return s.m * s.k;
-    EXPECT_TRUE(IsDigits(word)) << text;
-    int64_t out = -1;
-    std::from_chars(word.data(), word.data() + word.size(), out);
+  bool Holds() {
+    if (rest_.empty()) return true;
+    const bool out = Or();
+    EXPECT_EQ(rest_, "");
     return out;
-  };
-  EXPECT_EQ(words.size() % 2, 1u) << text;
-  for (size_t i = 0; i + 2 < words.size(); i += 2)
-    if (!Compare(value(words[i]), words[i + 1], value(words[i + 2]))) return false;
-  return true;
-}
+  }
 
-bool Term(std::string_view text, const GemmOp::Shape& s, Uarch uarch) {
-  const bool many = cpu::kTunings[static_cast<size_t>(uarch)].many_dram_streams;
-  const bool chunks = s.scale_group == s.k || s.scale_group % 128 == 0;
-  if (text == "many DRAM streams") return many;
-  if (text == "one DRAM stream") return !many;
-  if (text == "not on Intel") return uarch != Uarch::kIntelBf16;
-  if (text == "short scale groups") return !chunks;
-  if (text == "long scale groups") return chunks;
-  if (text == "one scale per row") return s.scale_group == s.k;
-  if (text == "M fills 7/8 of groups of 16") return s.m * 8 >= (s.m + 15) / 16 * 16 * 7;
-  if (text == "u4") return s.w == DType::kU4;
-  if (text == Name(uarch)) return true;
-  for (const Uarch other : kAllUarchs)
-    if (text == Name(other)) return false;
-  return Relation(text, s);
-}
+ private:
+  bool Take(std::string_view token) {
+    if (!rest_.starts_with(token)) return false;
+    rest_.remove_prefix(token.size());
+    return true;
+  }
 
-// Clauses with "; " between them hold together, alternatives with ", or " do not have to, and their
-// terms do.
-bool Holds(std::string_view when, const GemmOp::Shape& s, Uarch uarch) {
-  if (when.empty()) return true;
-  return std::ranges::all_of(Split(when, "; "), [&](std::string_view clause) {
-    return std::ranges::any_of(Split(clause, ", or "), [&](std::string_view alternative) {
-      return std::ranges::all_of(SplitAll(Split(alternative, ", "), " and "),
-                                 [&](std::string_view term) { return Term(term, s, uarch); });
-    });
-  });
-}
+  bool Or() {
+    bool out = And();
+    while (Take(" or ")) out = And() || out;
+    return out;
+  }
+  bool And() {
+    bool out = Term();
+    while (Take(" and ")) out = Term() && out;
+    return out;
+  }
+  bool Term() {
+    if (!Take("(")) return Condition();
+    const bool out = Or();
+    EXPECT_TRUE(Take(")")) << rest_;
+    return out;
+  }
 
-template <class F>
-void ForEachShape(DType x, DType w, const F& f) {
-  for (const int64_t k : kKs)
-    for (const int64_t group : std::set<int64_t>{0, 32, 128, k})
-      for (const int64_t m : kMs)
-        f(GemmOp::Shape{1, m, 512, k, x, w, x == DType::kI8 ? 128 : 0, group});
-}
+  bool Condition() {
+    const bool many = cpu::kTunings[static_cast<size_t>(uarch_)].many_dram_streams;
+    if (Take("many DRAM streams")) return many;
+    if (Take("one DRAM stream")) return !many;
+    const bool on = !Take("not ");
+    if (Take("on ")) {
+      for (const Uarch uarch : kAllUarchs)
+        if (Take(Name(uarch))) return (uarch == uarch_) == on;
+    }
+    for (const Named& member : members_)
+      if (!member.type.empty() && Take(member.name)) return TypeCondition(member.type);
+    return SizeCondition();
+  }
 
-template <class F>
-void ForEachKernel(const F& f) {
-  for (const Kernel<GemmOp>& kernel : Kernels<GemmOp>()) {
-    if (kernel.isa == Isa::kRef || kernel.isa.family == IsaFamily::kCuda) continue;
+  bool TypeCondition(std::string_view type) {
+    const bool equal = Take(" = ");
+    EXPECT_TRUE(equal || Take(" ≠ ")) << rest_;
+    const size_t end = std::min(rest_.find_first_of(" )"), rest_.size());
+    const std::string_view wanted = rest_.substr(0, end);
+    rest_.remove_prefix(end);
+    return (wanted == type) == equal;
+  }
+
+  bool SizeCondition() {
+    const int64_t a = Product();
+    if (Take(" a multiple of ")) return a % Product() == 0;
+    if (Take(" no multiple of ")) return a % Product() != 0;
+    if (Take(" ≤ ")) return a <= Product();
+    if (Take(" ≥ ")) return a >= Product();
+    if (Take(" < ")) return a < Product();
+    if (Take(" > ")) return a > Product();
+    if (Take(" = ")) return a == Product();
+    if (Take(" ≠ ")) return a != Product();
+    ADD_FAILURE() << "no condition: " << rest_;
+    rest_ = "";
+    return false;
+  }
+
+  // "7·⌈M/16⌉·16"
+  int64_t Product() {
+    int64_t out = Factor();
+    while (Take("·")) out *= Factor();
+    return out;
+  }
+  int64_t Factor() {
+    if (Take("⌈")) {
+      const int64_t a = Factor();
+      EXPECT_TRUE(Take("/")) << rest_;
+      const int64_t b = Factor();
+      EXPECT_TRUE(Take("⌉")) << rest_;
+      return (a + b - 1) / b;
+    }
+    for (const Named& member : members_)
+      if (Take(member.name)) return member.size;
+    int64_t out = -1;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), out);
+    EXPECT_EQ(error, std::errc()) << rest_;
+    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    return out;
+  }
+
+  std::string_view rest_;
+  Members members_;
+  Uarch uarch_;
+};
+
+// Kernels whose texts are rules, without the remark of kernels that have not run on hardware.
+template <class Op, class F>
+void ForEachKernelWithText(const F& f) {
+  for (const Kernel<Op>& kernel : Kernels<Op>()) {
+    if (kernel.isa.family != IsaFamily::kX86) continue;
     SCOPED_TRACE(kernel.name);
     f(kernel);
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
 
-TEST(KernelTexts, TypesAreThoseThatAKernelSupports) {
-  ForEachKernel([](const Kernel<GemmOp>& kernel) {
-    for (const DType x : kInputs)
-      for (const DType w : kWeights) {
-        bool supports = false;
-        ForEachShape(x, w, [&](const auto& s) { supports = supports || kernel.supports(s); });
-        EXPECT_EQ(TypesAre(kernel.types, x, w), supports) << TypeText(x) << " " << TypeText(w);
+template <class Op>
+void ExpectTextHolds(const Kernel<Op>& kernel, const std::string& text,
+                     const typename Op::Shape& shape) {
+  for (const Uarch uarch : kAllUarchs) {
+    const bool preferred = !kernel.is_preferred || kernel.is_preferred(shape, uarch);
+    const bool slow = kernel.is_slow && kernel.is_slow(shape, uarch);
+    ASSERT_EQ(Reader(text, MembersOf(shape), uarch).Holds(),
+              kernel.supports(shape) && preferred && !slow)
+        << text << " on " << Name(uarch) << " of " << ShapeText(shape);
+  }
+}
+
+TEST(KernelTexts, ConditionsOfGemmAreTheRules) {
+  ForEachKernelWithText<GemmOp>([](const Kernel<GemmOp>& kernel) {
+    const std::string text = WhenText(kernel);
+    for (const DType x : {DType::kF32, DType::kBF16, DType::kI8})
+      for (const DType w : {DType::kF32, DType::kBF16, DType::kF8E4M3, DType::kI8, DType::kU4}) {
+        const bool scaled = w == DType::kF8E4M3 || w == DType::kI8 || w == DType::kU4;
+        const auto shape = [&](int64_t m, int64_t n, int64_t k, int64_t group) {
+          return GemmOp::Shape{1, m, n, k, x, w, x == DType::kI8 ? 128 : 0, scaled ? group : 0};
+        };
+        for (const int64_t k : {512, 1024, 1100, 1152, 3072, 8192, 8320, 12288, 12416, 18432})
+          for (const int64_t group : {int64_t{16}, int64_t{32}, int64_t{128}, k}) {
+            if (!kernel.supports(shape(1, 512, 512, group == k ? 512 : group))) continue;
+            for (const int64_t m :
+                 {1, 2, 3, 4, 5, 6, 8, 9, 12, 13, 14, 15, 16, 17, 32, 33, 48, 95, 96, 200})
+              for (const int64_t n : {1, 5, 6, 15, 16, 512})
+                ASSERT_NO_FATAL_FAILURE(ExpectTextHolds(kernel, text, shape(m, n, k, group)));
+          }
       }
   });
 }
 
-// Of shapes whose types and scales it supports at all.
-TEST(KernelTexts, ConditionsAreTheRules) {
-  ForEachKernel([](const Kernel<GemmOp>& kernel) {
-    for (const DType x : kInputs)
-      for (const DType w : kWeights) {
-        std::set<int64_t> groups;
-        ForEachShape(x, w, [&](const auto& s) {
-          if (kernel.supports(s)) groups.insert(s.scale_group == s.k ? -1 : s.scale_group);
-        });
-        ForEachShape(x, w, [&](const GemmOp::Shape& s) {
-          if (!groups.contains(s.scale_group == s.k ? -1 : s.scale_group)) return;
-          for (const Uarch uarch : kAllUarchs) {
-            const bool slow = kernel.is_slow != nullptr && kernel.is_slow(s, uarch);
-            const bool preferred = kernel.is_preferred == nullptr || kernel.is_preferred(s, uarch);
-            ASSERT_EQ(Holds(kernel.when, s, uarch), kernel.supports(s) && preferred && !slow)
-                << fmt::format("M {} K {} {} {} group {} {}", s.m, s.k, TypeText(x), TypeText(w),
-                               s.scale_group, Name(uarch));
-          }
-        });
-      }
+TEST(KernelTexts, ConditionsOfGemmTAreTheRules) {
+  ForEachKernelWithText<GemmTOp>([](const Kernel<GemmTOp>& kernel) {
+    const std::string text = WhenText(kernel);
+    for (const DType w : {DType::kBF16, DType::kF8E4M3, DType::kI8, DType::kU4}) {
+      const auto shape = [&](int64_t m, int64_t k, int64_t group, int64_t rows) {
+        return GemmTOp::Shape{1, m, 512, k, DType::kBF16, w, group, rows};
+      };
+      if (!kernel.supports(shape(1, 512, 512, 128))) continue;
+      for (const int64_t m : {1, 4, 5, 64})
+        for (const int64_t k : {64, 96, 128, 500, 512})
+          for (const int64_t group : {int64_t{8}, int64_t{16}, int64_t{32}, int64_t{48}, k})
+            for (const int64_t rows : {0, 1, 15, 16, 128})
+              ASSERT_NO_FATAL_FAILURE(ExpectTextHolds(kernel, text, shape(m, k, group, rows)));
+    }
   });
+}
+
+TEST(KernelTexts, ConditionsOfMlaDecodeAreTheRules) {
+  ForEachKernelWithText<MlaDecodeOp>([](const Kernel<MlaDecodeOp>& kernel) {
+    const std::string text = WhenText(kernel);
+    for (const CacheDType& cache : CacheDTypes()) {
+      const auto shape = [&](int64_t h, int64_t c, int64_t r, int64_t page_tokens) {
+        return MlaDecodeOp::Shape{1, h, c, r, page_tokens, cache.dtype, cache.kind};
+      };
+      if (!kernel.supports(shape(1, 512, 64, 64))) continue;
+      for (const int64_t h : {1, 3, 4, 7, 8, 128})
+        for (const int64_t c : {64, 100, 512})
+          for (const int64_t r : {16, 64, 512, 576})
+            for (const int64_t page_tokens : {1, 8, 16, 24, 64})
+              ASSERT_NO_FATAL_FAILURE(ExpectTextHolds(kernel, text, shape(h, c, r, page_tokens)));
+    }
+  });
+}
+
+template <class Op>
+std::string TypesOf(std::string_view name) {
+  for (const Kernel<Op>& kernel : Kernels<Op>())
+    if (kernel.name == name) return TypesText(kernel);
+  return "no such kernel";
+}
+
+TEST(KernelTexts, TypesNameWhatAKernelMultiplies) {
+  EXPECT_EQ(TypesOf<GemmOp>("ref.gemm"), "");
+  EXPECT_EQ(TypesOf<GemmOp>("avx2.gemm_f32"), "f32, f16, bf16 × any; i8 × any but blocks");
+  EXPECT_EQ(TypesOf<GemmOp>("avx2.gemm_f32_streams"), "f32, f16, bf16 × f32, f16, bf16");
+  EXPECT_EQ(TypesOf<GemmOp>("avx2.gemm_s8_gemv"), "i8 × i8, u4");
+  EXPECT_EQ(TypesOf<GemmOp>("amx.gemm_fp8_gemv"), "bf16 × f8_e4m3");
+  EXPECT_EQ(TypesOf<GemmTOp>("avx2.gemm_t_f32"), "f32, f16, bf16 × any but blocks");
+  EXPECT_EQ(TypesOf<GemmTOp>("avx512_vnni.gemm_t_w8"), "f16, bf16 × i8");
+  EXPECT_EQ(TypesOf<MlaDecodeOp>("avx2.mla_decode"), "f32 × any");
+  EXPECT_EQ(TypesOf<MlaDecodeOp>("amx.mla_decode_bf16"), "bf16 × bf16, fp8, fp8-dense, q6");
+  EXPECT_EQ(TypesOf<IndexTopKOp>("avx2.index_topk"), "f32 × bf16, f16, f32, fp8");
+  EXPECT_EQ(TypesOf<MhaOp>("amx.mha"), "bf16");
+  const Kernel<GemmOp> without_one_block = {
+      .isa = x86::kAvx2, .supports = [](const GemmOp::Shape& s) {
+        return s.x == DType::kF32 && s.scale_group == 0 && s.w != DType::kQ4_K;
+      }};
+  EXPECT_EQ(TypesText(without_one_block).find("f32 × f32, f16, bf16, f8_e4m3"), 0u);
+  EXPECT_NE(TypesText(without_one_block).find("q3_k, q5_k"), std::string::npos);
+}
+
+TEST(KernelTexts, NegationsAndBracketsKeepTheMeaning) {
+  const Quantity m{"M"};
+  const Quantity k{"K"};
+  EXPECT_EQ((m <= 6 && m * k <= 12288).text(), "M ≤ 6 and M·K ≤ 12288");
+  EXPECT_EQ((!(m <= 6 && k > 2)).text(), "M > 6 or K ≤ 2");
+  EXPECT_EQ(((m == 1 || k >= 2) && !(m == k)).text(), "(M = 1 or K ≥ 2) and M ≠ K");
+  EXPECT_EQ((!!(m == 1 || (k > 2 && m > 3))).text(), "M = 1 or (K > 2 and M > 3)");
+  EXPECT_EQ((!((m == 1 || k > 2) && m > 3)).text(), "(M ≠ 1 and K ≤ 2) or M ≤ 3");
+  EXPECT_EQ((Clause(true) && m == 1).text(), "M = 1");
+  EXPECT_EQ((m == 1 && Clause(true)).text(), "M = 1");
+  EXPECT_EQ((m == 1 || Clause(true)).text(), "");
+  EXPECT_EQ(Clause(true).text(), "");
 }
 
 }  // namespace

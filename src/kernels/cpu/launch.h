@@ -45,15 +45,9 @@ void TokenWeights(const Target&, const TokenWeightsOp::Params&, const Exec&);
 void TokenHistogram(const Target&, const TokenHistogramOp::Params&, const Exec&);
 void FindBucket(const Target&, const FindBucketOp::Params&, const Exec&);
 
-// The shapes that all kernels of an op support; SupportsX: the shapes that kernels with arithmetic
-// X support.
+// The shapes that all kernels of an op support.
 bool Supports(const GemmOp::Shape&);
-bool SupportsS8(const GemmOp::Shape&);       // s8 products, with or without AMX
-bool SupportsBf16(const GemmOp::Shape&);     // bf16 products
-bool SupportsAmxBf16(const GemmOp::Shape&);  // bf16 products in AMX tiles
 bool Supports(const GemmTOp::Shape&);
-bool SupportsVnni(const GemmTOp::Shape&);     // integer products
-bool SupportsFp8Bf16(const GemmTOp::Shape&);  // bf16 products with e4m3 weights
 bool Supports(const MlaDecodeOp::Shape&);
 bool Supports(const IndexTopKOp::Shape&);
 bool Supports(const GatherPagesOp::Shape&);

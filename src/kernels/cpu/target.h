@@ -88,6 +88,8 @@ struct PackedBlock {
 inline constexpr int64_t kPackedS8Bytes = 16 * 128 + 16 * 4;
 inline constexpr int64_t kPackedBf16K = 128;  // of bf16
 
+// Largest A, in values, of the kernels that keep A in the L1 and read B row by row.
+inline constexpr int64_t kMaxResidentA = 12 << 10;
 inline constexpr int64_t kMaxTaskM = 192;    // M of a task with int8 A
 inline constexpr int64_t kMaxInPlaceM = 12;  // M up to which int8 A is multiplied without packing B
 inline constexpr int64_t kMaxAmxM = 512;     // M of a task of an AMX target
@@ -289,8 +291,17 @@ inline constexpr int32_t kLogitBuckets = 2048;
 // Kernels of matrix products and attention: their function, its limits, and what the launch files
 // must know to divide a call into tasks. The tables (tables/*.cc) say when each is chosen.
 
+// Rows of A × rows of B of a micro-kernel's largest tile, for listings. Gemm_t: rows of A × columns
+// of B.
+struct TileSides {
+  int64_t m = 0;  // 0: all of M
+  int64_t n = 0;
+  int64_t most_m = 0, most_n = 0;  // of kernels with tiles from [m, n] on; 0: one tile
+};
+
 struct GemmKernel {
   void (*gemm)(const GemmTask&) = nullptr;  // any M and N up to the limits, of blocks of any size
+  TileSides tile = {};
   void (*silu_mul)(const SiluMulTask&) = nullptr;
   int64_t max_m = 0, max_k = 0, min_n = 0;  // limits of the call; 0: none
   // Packs A once per call, if packs_a(type of B, M) or packs_a is null. Null: tasks read A where it
@@ -305,6 +316,7 @@ struct GemmKernel {
 
 struct GemmTKernel {
   void (*gemm_t)(const GemmTTask&) = nullptr;
+  TileSides tile = {};
   int64_t max_m = 0;            // limit of the call; 0: none
   int64_t batch_in_flight = 1;  // most products of one task
   bool whole_rows = false;      // converts x for every task, so a task takes whole rows of B

@@ -29,20 +29,15 @@ constexpr bool Always(const typename Op::Shape&) {
 
 template <class Op>
 constexpr std::array<Kernel<Op>, 1> Any(std::string_view name, Launcher<Op> run,
-                                        Rule<Op> supports = Always<Op>,
-                                        std::string_view types = "f32") {
+                                        Rule<Op> supports = Always<Op>) {
   return {Kernel<Op>{.name = name,
                      .isa = kAnyGpu,
                      .supports = supports,
                      .run = run,
-                     .types = types,
-                     .when = "not yet run on hardware",
-                     .order = "any"}};
+                     .order = "any",
+                     .arithmetic = "f32",
+                     .remark = "not yet run on hardware"}};
 }
-
-constexpr std::string_view kFloats = "f32, bf16, f16";
-constexpr std::string_view kCaches = "f32 × any";
-constexpr std::string_view kProductTypes = "f32, bf16, f16, i8 × any";
 
 // Products of all activations with all weights.
 template <class Op>
@@ -55,42 +50,42 @@ template <class Op>
 constexpr std::array<Kernel<Op>, 0> kRows = {};
 
 template <>
-constexpr auto kRows<GemmOp> = Any<GemmOp>("any.gemm", LaunchGemm, MultipliesTypes<GemmOp>,
-                                           kProductTypes);
+constexpr auto kRows<GemmOp> = Any<GemmOp>("any.gemm", LaunchGemm, MultipliesTypes<GemmOp>);
 template <>
-constexpr auto kRows<GemmTOp> = Any<GemmTOp>("any.gemm_t", LaunchGemmT, MultipliesTypes<GemmTOp>,
-                                             "f32, bf16, f16 × any");
+constexpr auto kRows<GemmTOp> = Any<GemmTOp>("any.gemm_t", LaunchGemmT, MultipliesTypes<GemmTOp>);
 template <>
 constexpr auto kRows<ExpertGemmOp> = Any<ExpertGemmOp>("any.expert_gemm", LaunchExpertGemm,
-                                                       MultipliesTypes<ExpertGemmOp>,
-                                                       kProductTypes);
+                                                       MultipliesTypes<ExpertGemmOp>);
 template <>
-constexpr auto kRows<MlaDecodeOp> = Any<MlaDecodeOp>(
-    "any.mla_decode", LaunchMlaDecode,
-    [](const MlaDecodeOp::Shape& s) { return IsCache(s.cache, s.kind) && s.c <= kMostColumns; },
-    kCaches);
+constexpr auto kRows<MlaDecodeOp> = Any<MlaDecodeOp>("any.mla_decode", LaunchMlaDecode,
+                                                     [](const MlaDecodeOp::Shape& s) {
+                                                       return IsCache(s.cache, s.kind) &&
+                                                              s.c <= kMostColumns;
+                                                     });
 template <>
-constexpr auto kRows<IndexTopKOp> = Any<IndexTopKOp>(
-    "any.index_topk", LaunchIndexTopK,
-    [](const IndexTopKOp::Shape& s) { return IsCache(s.cache, s.kind); }, kCaches);
+constexpr auto kRows<IndexTopKOp> = Any<IndexTopKOp>("any.index_topk", LaunchIndexTopK,
+                                                     [](const IndexTopKOp::Shape& s) {
+                                                       return IsCache(s.cache, s.kind);
+                                                     });
 template <>
 constexpr auto kRows<MhaOp> = Any<MhaOp>("any.mha", LaunchMha,
                                          [](const MhaOp::Shape& s) { return s.v <= kMostColumns; });
 template <>
 constexpr auto kRows<LseMergeOp> = Any<LseMergeOp>("any.lse_merge", LaunchLseMerge);
 template <>
-constexpr auto kRows<AppendOp> = Any<AppendOp>(
-    "any.append", LaunchAppend, [](const AppendOp::Shape& s) { return IsCache(s.cache, s.kind); },
-    kCaches);
+constexpr auto kRows<AppendOp> = Any<AppendOp>("any.append", LaunchAppend,
+                                               [](const AppendOp::Shape& s) {
+                                                 return IsCache(s.cache, s.kind);
+                                               });
 template <>
 constexpr auto kRows<NormRopeAppendOp> = Any<NormRopeAppendOp>(
     "any.norm_rope_append", LaunchNormRopeAppend,
-    [](const NormRopeAppendOp::Shape& s) { return IsFloat(s.w) && IsCache(s.cache, s.kind); },
-    kCaches);
+    [](const NormRopeAppendOp::Shape& s) { return IsFloat(s.w) && IsCache(s.cache, s.kind); });
 template <>
-constexpr auto kRows<GatherPagesOp> = Any<GatherPagesOp>(
-    "any.gather_pages", LaunchGatherPages,
-    [](const GatherPagesOp::Shape& s) { return IsCache(s.cache, s.kind); }, kCaches);
+constexpr auto kRows<GatherPagesOp> = Any<GatherPagesOp>("any.gather_pages", LaunchGatherPages,
+                                                         [](const GatherPagesOp::Shape& s) {
+                                                           return IsCache(s.cache, s.kind);
+                                                         });
 template <>
 constexpr auto kRows<CopyPageOp> = Any<CopyPageOp>("any.copy_page", LaunchCopyPage);
 template <>
@@ -101,16 +96,20 @@ constexpr auto kRows<GroupByExpertOp> = Any<GroupByExpertOp>("any.group_by_exper
 template <>
 constexpr auto kRows<CombineOp> = Any<CombineOp>("any.combine", LaunchCombine);
 template <>
-constexpr auto kRows<RmsNormOp> = Any<RmsNormOp>(
-    "any.rms_norm", LaunchRmsNorm, [](const RmsNormOp::Shape& s) { return IsFloat(s.w); }, kFloats);
+constexpr auto kRows<RmsNormOp> = Any<RmsNormOp>("any.rms_norm", LaunchRmsNorm,
+                                                 [](const RmsNormOp::Shape& s) {
+                                                   return IsFloat(s.w);
+                                                 });
 template <>
-constexpr auto kRows<AddRmsNormOp> = Any<AddRmsNormOp>(
-    "any.add_rms_norm", LaunchAddRmsNorm, [](const AddRmsNormOp::Shape& s) { return IsFloat(s.w); },
-    kFloats);
+constexpr auto kRows<AddRmsNormOp> = Any<AddRmsNormOp>("any.add_rms_norm", LaunchAddRmsNorm,
+                                                       [](const AddRmsNormOp::Shape& s) {
+                                                         return IsFloat(s.w);
+                                                       });
 template <>
-constexpr auto kRows<LayerNormOp> = Any<LayerNormOp>(
-    "any.layer_norm", LaunchLayerNorm,
-    [](const LayerNormOp::Shape& s) { return IsFloat(s.w) && IsFloat(s.b); }, kFloats);
+constexpr auto kRows<LayerNormOp> = Any<LayerNormOp>("any.layer_norm", LaunchLayerNorm,
+                                                     [](const LayerNormOp::Shape& s) {
+                                                       return IsFloat(s.w) && IsFloat(s.b);
+                                                     });
 template <>
 constexpr auto kRows<RopeAnglesOp> = Any<RopeAnglesOp>("any.rope_angles", LaunchRopeAngles);
 template <>
@@ -118,14 +117,13 @@ constexpr auto kRows<RopeOp> = Any<RopeOp>("any.rope", LaunchRope);
 template <>
 constexpr auto kRows<AddOp> = Any<AddOp>("any.add", LaunchAdd);
 template <>
-constexpr auto kRows<GatherOp> = Any<GatherOp>(
-    "any.gather", LaunchGather,
-    [](const GatherOp::Shape& s) {
-      return IsPlain(s.x) || IsBlocks(s.x) || (s.x == DType::kI8 && s.y == s.x);
-    },
-    "f32, bf16, f16, i8, blocks");
+constexpr auto kRows<GatherOp> = Any<GatherOp>("any.gather", LaunchGather,
+                                               [](const GatherOp::Shape& s) {
+                                                 return IsPlain(s.x) || IsBlocks(s.x) ||
+                                                        (s.x == DType::kI8 && s.y == s.x);
+                                               });
 template <>
-constexpr auto kRows<CastOp> = Any<CastOp>("any.cast", LaunchCast, Always<CastOp>, kFloats);
+constexpr auto kRows<CastOp> = Any<CastOp>("any.cast", LaunchCast, Always<CastOp>);
 template <>
 constexpr auto kRows<QuantizeRowsOp> = Any<QuantizeRowsOp>("any.quantize_rows", LaunchQuantizeRows);
 template <>

@@ -9,7 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include "src/kernels/cpu/launch.h"
 #include "tests/conformance/support/compare.h"
 #include "tests/conformance/support/quant_case.h"
 #include "tests/conformance/support/run_kernels.h"
@@ -197,7 +196,6 @@ TEST(LinearBytesConformance, EveryRowAddsInTheSameOrder) {
            {BytesShape{1, 9, 4300}, {2, 70, 4300}, {7, 80, 300}, {30, 40, 1025}}) {
         BytesCase of(s, w_type, blocks, rng);
         const GemmProblem& p = of.part;
-        if (!cpu::SupportsS8(GemmOp::ShapeOf(p))) continue;
         ForEachFastKernel<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& kernel) {
           if (kernel.order != "s8 chunks of 128") return;
           of.y.Poison();

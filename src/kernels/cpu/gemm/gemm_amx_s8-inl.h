@@ -101,6 +101,10 @@ inline void AddTiles(AmxS8Scratch& s, const BBlock& block, const Batch& batch, i
   });
 }
 
+// Tiles of A that are multiplied at a time.
+template <int64_t kGroups>
+constexpr int64_t kATiles = kGroups == 1 ? 2 : 1;
+
 // All columns of a block for tiles [begin, end) of A, kN at a time. The vector unit scales a batch
 // while the tile unit multiplies the next one.
 template <bool kOneScale, int64_t kGroups, int64_t kM, int64_t kN>
@@ -127,7 +131,7 @@ inline void MultiplyTiles(AmxS8Scratch& s, const BBlock& block, int64_t begin, i
 
 template <bool kOneScale, int64_t kGroups, int64_t kM>
 inline void MultiplyPanel(AmxS8Scratch& s, const BBlock& block) {
-  constexpr int64_t kN = kGroups == 1 ? 2 : 1;
+  constexpr int64_t kN = kATiles<kGroups>;
   Spread(s.ahead, s.prefetch_chunks * ((s.x_tiles + kN - 1) / kN));
   const int64_t even = s.x_tiles / kN * kN;
   if (even > 0) MultiplyTiles<kOneScale, kGroups, kM, kN>(s, block, 0, even);

@@ -39,10 +39,9 @@
 namespace latte::cpu {
 namespace {
 
+constexpr int64_t kDotNr = 4;  // NR
 constexpr int64_t kPanelN = 64;
 constexpr int64_t kSmallMPanelN = 8;  // for M ≤ MR: a panel is read from end to end
-// Largest A, in values, of the kernels that keep A in the L1 and read B row by row.
-constexpr int64_t kMaxResidentA = 12 << 10;
 template <class Math>
 constexpr int64_t kBlockK = 4096 / static_cast<int64_t>(sizeof(typename Math::X));
 // Row stride of scratch in elements: an odd number of cache lines, as in ScratchStride.
@@ -219,7 +218,7 @@ inline void SumRows(const typename Math::Vec (&total)[kM][4], const float* const
 template <class Math, bool kScaled, int64_t kM, class T>
 void DotRows(const GemmTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
              const ARows<typename Math::X>& x, int64_t m, SequentialPrefetch& ahead) {
-  constexpr int64_t kN = 4;
+  constexpr int64_t kN = kDotNr;
   const bool first = panel.k_begin == 0;
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
   const auto prefetch = [&ahead](int64_t) { ahead.PrefetchNext(); };
@@ -381,7 +380,7 @@ void DotSequential(const GemmTask& t, const T* w) {
 // Small M: four rows of B in parallel streams; B has no scales.
 template <class Math, int64_t kM, class T, class X>
 void DotMultiStream(const GemmTask& t, const T* w, const X* x) {
-  constexpr int64_t kN = 4;
+  constexpr int64_t kN = kDotNr;
   constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  // elements
   for (int64_t n = 0; n < t.n; n += kN) {
     const PrefetchDistance distance = StridedDistanceOf<T>(t, n, kN, 0, t.k);

@@ -107,6 +107,7 @@ struct GemvAvx2 {
   }
 };
 
+constexpr int64_t kMr4x16 = 4;
 constexpr int64_t kNr4x16 = 16;
 constexpr int64_t kStepBytes4x16 = 2 * kVectorBytes;  // of a K step of 16 rows of B
 constexpr int64_t kUnitBytes4x16 =
@@ -152,7 +153,7 @@ struct Packed64Avx2 {
   using A = EvenOddA;
   using Scratch = Packed64Scratch<Packed64Avx2>;
   static constexpr int64_t kLanes = kS32Lanes;
-  static constexpr int64_t kMr = 4;
+  static constexpr int64_t kMr = kMr4x16;
   static constexpr int64_t kNr = kNr4x16;
   static constexpr int64_t kSteps = Layout::kUnits * kUnitSteps;  // of a chunk
   static constexpr int64_t kPackedBytes = kS8PanelN / kNr * Layout::kUnits * kUnitBytes4x16;

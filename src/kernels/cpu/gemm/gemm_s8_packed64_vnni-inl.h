@@ -24,6 +24,7 @@
 namespace latte::cpu {
 namespace {
 
+constexpr int64_t kMr6x64 = 6;
 constexpr int64_t kBVectorBytes = 4 * kSumLanes;
 constexpr int64_t kSteps6x64 = kChunkK / 4;
 constexpr int64_t kBChunkBytes6x64 = kSteps6x64 * kBVectorBytes;  // of a chunk of 16 rows of B
@@ -72,7 +73,7 @@ struct Packed64Vnni {
   using A = AChunks;
   using Scratch = Packed64Scratch<Packed64Vnni>;
   static constexpr int64_t kLanes = kSumLanes;
-  static constexpr int64_t kMr = 6;
+  static constexpr int64_t kMr = kMr6x64;
   static constexpr int64_t kNr = kS8PanelN;
   static constexpr int64_t kPackedBytes = kS8PanelN / kLanes * kBChunkBytes6x64;
   static constexpr int64_t kCalls = Kind::kGroups;

@@ -17,23 +17,6 @@ bool Supports(const GemmOp::Shape& s) {
   return s.k > 0 && (IsPlain(s.x) || s.x == DType::kI8) && IsWeight(s.w) &&
          (s.scale_group == 0 || s.scale_group >= kMinScaleGroup || s.scale_group == s.k);
 }
-bool SupportsBf16(const GemmOp::Shape& s) {
-  const bool reads_w = s.w == DType::kBF16 || IsF8(s.w) || s.w == DType::kI8 || s.w == DType::kU4;
-  return Supports(s) && s.x == DType::kBF16 && reads_w;
-}
-bool SupportsAmxBf16(const GemmOp::Shape& s) {
-  if (s.k <= 0 || s.x != DType::kBF16) return false;
-  if (s.w == DType::kBF16) return s.scale_group == 0;
-  const int64_t least = s.w == DType::kF8E4M3 ? 128 : 32;
-  return (IsF8(s.w) || s.w == DType::kI8) && s.scale_group > 0 &&
-         (s.scale_group % least == 0 || s.scale_group == s.k);
-}
-bool SupportsS8(const GemmOp::Shape& s) {
-  const int64_t least = s.w == DType::kI8 ? 128 : 32;
-  return s.k > 0 && s.x == DType::kI8 && (s.w == DType::kI8 || s.w == DType::kU4) &&
-         s.x_group % 128 == 0 && s.scale_group > 0 &&
-         (s.scale_group % least == 0 || s.scale_group == s.k);
-}
 
 namespace {
 

@@ -141,6 +141,9 @@ void OuterRows(const GemmTTask& t, const ColumnPanel<T>& panel, SequentialPrefet
     OuterPanel<V, kN>(t, panel, ahead);
 }
 
+// Registers per run of columns.
+constexpr int64_t kOuterVectors = 4;
+
 // kWide: registers per run of columns.
 template <class V, int64_t kWide, class T>
 void LargeM(const GemmTTask& t, const T* w) {
@@ -405,6 +408,13 @@ void SmallMInRegisters(const GemmTTask& t, const T* w) {
   }
 }
 
+// Whether a register has room enough for sums of small M to stay in registers.
+template <class V>
+constexpr bool kKeepsSums = V::kLanes >= 16;
+// Columns of a tile of small M.
+template <class V>
+constexpr int64_t kSmallMColumns = kKeepsSums<V> ? kRegisterColumns<V> : V::kLanes;
+
 // Whether the sums of a task can stay in registers over 16 rows of B.
 template <class V, class T>
 bool FitsInRegisters(const GemmTTask& t) {
@@ -426,7 +436,7 @@ void SmallM(const GemmTTask& task, const T* w) {
     const T* const from = w + begin / kValuesPer<T>;
     WithConstant<kMaxSmallM>(task.m, [&](auto rows) {
       constexpr int64_t kM = decltype(rows)::value;
-      if constexpr ((std::is_same_v<T, I8> || std::is_same_v<T, BF16>)&&V::kLanes >= 16)
+      if constexpr ((std::is_same_v<T, I8> || std::is_same_v<T, BF16>)&&kKeepsSums<V>)
         if (FitsInRegisters<V, T>(t)) return SmallMInRegisters<V, kM>(t, from);
       SmallMMultiStream<V, kM>(t, from);
     });
@@ -436,7 +446,7 @@ void SmallM(const GemmTTask& task, const T* w) {
 // Requires: t.batches is 1.
 template <class V>
 void GemmTF32(const GemmTTask& t) {
-  WithWeightType(t.w, t.w_type, [&](const auto* w) { LargeM<V, 4>(t, w); });
+  WithWeightType(t.w, t.w_type, [&](const auto* w) { LargeM<V, kOuterVectors>(t, w); });
 }
 
 // Requires: M ≤ kMaxSmallM.

@@ -4,7 +4,7 @@
 //           gemm_t_pairs-inl.h.
 // Epilogue  Sums over a block of rows that share scales are scaled once, at its end.
 // Order     Per block of rows: pairs of rows in order; blocks in order.
-// Limits    columns and segments as SupportsFp8Bf16; stack 64 KiB.
+// Limits    columns and segments as kFp8Sizes (tables/gemm_t.cc); stack 64 KiB.
 #pragma once
 
 #include <cstdint>

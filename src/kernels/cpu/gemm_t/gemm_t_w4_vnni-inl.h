@@ -15,7 +15,7 @@
 // Rounding  A·scale to 2^−22 of the largest product of its segment; the sum of each block
 //           is rounded twice to f32.
 // Order     Exact within a block of 256 rows of B; blocks in order.
-// Limits    columns and segments as SupportsVnni; scratch 75 KiB.
+// Limits    columns and segments as kU4Sizes (tables/gemm_t.cc); scratch 75 KiB.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 // Rounding  A·scale to 2^−14 of the power of two not above the largest; the sum of each block
 //           is rounded twice to f32.
 // Order     Exact within a block of 128 rows of B; blocks in order.
-// Limits    columns and scales as SupportsVnni; stack 80 KiB.
+// Limits    columns and scales as kI8Sizes (tables/gemm_t.cc); stack 80 KiB.
 #pragma once
 
 #include <cstdint>

@@ -9,17 +9,6 @@ namespace latte::cpu {
 bool Supports(const GemmTOp::Shape& s) {
   return s.n > 0 && IsPlain(s.x) && IsWeight(s.w) && !IsBlocks(s.w);
 }
-bool SupportsFp8Bf16(const GemmTOp::Shape& s) {
-  constexpr int64_t kMinRows = 16;  // rows that share a scale
-  return Supports(s) && IsF8(s.w) && s.x == DType::kBF16 && s.k % 64 == 0 &&
-         s.scale_group % 16 == 0 && (s.scale_rows == 0 || s.scale_rows >= kMinRows);
-}
-bool SupportsVnni(const GemmTOp::Shape& s) {
-  if (!Supports(s)) return false;
-  if (s.w == DType::kU4) return s.k % 128 == 0 && s.scale_group > 0 && s.scale_group % 32 == 0;
-  // f32 x has more bits than the fixed point of this kernel.
-  return s.w == DType::kI8 && s.x != DType::kF32 && s.k % 64 == 0 && s.scale_group == s.k;
-}
 
 namespace {
 

@@ -2,116 +2,109 @@
 // kernel first. Select (registry.h) takes the last one that fits.
 #include "src/kernels/backends.h"
 #include "src/kernels/cpu/tables/table.h"
+#include "src/kernels/rule_text.h"
 
 namespace latte {
+
+template <>
+struct ShapeNames<MlaDecodeOp> {
+  Quantity h{"H"}, c{"C"}, r{"R"}, page_tokens{"tokens of a page"};
+  FormatName kind;
+};
+template <>
+struct ShapeNames<MhaOp> {};
+
 namespace cpu {
 namespace {
 
 using Decodes = MlaDecodeOp::Shape;
 using Mhas = MhaOp::Shape;
 
-bool IsF8Cache(const Decodes& s) {
+// The formats of caches that kernels read, among the shapes that all of them support.
+constexpr auto kIsF8 = [](const auto& s) {
   return s.kind == CacheFormat::kF8 || s.kind == CacheFormat::kF8Dense;
+};
+bool ReadsAny(const Decodes&) { return true; }
+bool ReadsI8(const Decodes& s) { return s.kind == CacheFormat::kI8; }
+bool ReadsF8(const Decodes& s) { return kIsF8(s); }
+bool ReadsBf16(const Decodes& s) {
+  return s.cache == DType::kBF16 || kIsF8(s) || s.kind == CacheFormat::kQ6;
 }
-bool SupportsBf16Decode(const Decodes& s) {
-  return Supports(s) && (s.cache == DType::kBF16 || IsF8Cache(s) || s.kind == CacheFormat::kQ6);
-}
-bool SupportsS8Decode(const Decodes& s) {
-  return Supports(s) && s.kind == CacheFormat::kI8 && s.r <= kMaxS8Rope;
-}
-bool SupportsSmallH(const Decodes& s) {
-  return Supports(s) && IsF8Cache(s) && s.page_tokens % 16 == 0;
-}
-// Tiles read 16 keys of a page in place; s8 tiles also need whole tiles of columns.
-bool SupportsAmxDecode(const Decodes& s) {
-  return SupportsBf16Decode(s) && s.page_tokens % 16 == 0;
-}
-bool SupportsAmxS8Decode(const Decodes& s) {
-  return SupportsS8Decode(s) && s.page_tokens % 16 == 0 && s.c % 64 == 0 && s.r % 64 == 0;
-}
+
+constexpr auto kS8Rope = [](const auto& s) { return s.r <= kMaxS8Rope; };
+// 16 keys of a page are read in place.
+constexpr auto kPagesOf16 = [](const auto& s) { return IsMultiple(s.page_tokens, 16); };
+constexpr auto kWholeS8Tiles = [](const auto& s) {
+  return kS8Rope(s) && kPagesOf16(s) && IsMultiple(s.c, 64) && IsMultiple(s.r, 64);
+};
 
 // H ≤ 3 over e4m3 rows: f32 arithmetic is faster than preparing keys for tiles or for bf16 pairs.
-bool PrefersSmallH(const Decodes& s, Uarch) {
-  constexpr int64_t kMaxH = 3;
-  return s.h <= kMaxH && SupportsSmallH(s);
-}
+constexpr int64_t kMaxSmallH = 3;
+constexpr auto kPrefersSmallH =
+    RuleOf<MlaDecodeOp>([](const auto& s, auto) { return s.h <= kMaxSmallH; });
 // q6 rows are rounded to bf16 first, which pays off from H = 8 on.
-bool PrefersAmxDecode(const Decodes& s, Uarch uarch) {
-  constexpr int64_t kMinQ6H = 8;
-  return !PrefersSmallH(s, uarch) && (s.kind != CacheFormat::kQ6 || s.h >= kMinQ6H);
-}
+constexpr auto kPrefersAmxDecode = RuleOf<MlaDecodeOp>([](const auto& s, auto) {
+  return !(kIsF8(s) && s.h <= kMaxSmallH) && (!(s.kind == CacheFormat::kQ6) || s.h >= 8);
+});
 
-bool SupportsBf16Mha(const Mhas& s) { return Supports(s) && s.arithmetic == DType::kBF16; }
+bool TakesAny(const Mhas&) { return true; }
+bool TakesBf16(const Mhas& s) { return s.arithmetic == DType::kBF16; }
 
 // Intel cores run vdpbf16ps slower than f32 multiply-adds; see gemm.cc.
-template <class Shape>
-bool HasSlowBf16Dot(const Shape&, Uarch uarch) {
+template <class Op>
+constexpr auto kHasSlowBf16Dot = RuleOf<Op>([](const auto&, auto uarch) {
   return uarch == Uarch::kIntelBf16;
+});
+
+// Adds the code and the limits of a kernel to its entry.
+template <const MlaDecodeKernel& kCode, bool (*kReads)(const Decodes&), auto kLimits = kAnySize>
+constexpr Kernel<MlaDecodeOp> EntryOf(Kernel<MlaDecodeOp> kernel) {
+  kernel.supports = [](const Decodes& s) { return Supports(s) && kReads(s) && kLimits(s); };
+  kernel.limits = []() -> Clause { return kLimits(ShapeNames<MlaDecodeOp>()); };
+  kernel.run = [](const MlaDecodeOp::Params& p, const Exec& exec) { MlaDecode(kCode, p, exec); };
+  return kernel;
+}
+template <const MhaKernel& kCode, bool (*kTakes)(const Mhas&)>
+constexpr Kernel<MhaOp> EntryOf(Kernel<MhaOp> kernel) {
+  kernel.supports = [](const Mhas& s) { return Supports(s) && kTakes(s); };
+  kernel.run = [](const MhaOp::Params& p, const Exec& exec) { Mha(kCode, p, exec); };
+  return kernel;
 }
 
-template <const MlaDecodeKernel& kKernel>
-void RunDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
-  MlaDecode(kKernel, p, exec);
-}
 template <const IndexTopKKernel& kKernel>
 void RunIndexTopK(const IndexTopKOp::Params& p, const Exec& exec) {
   IndexTopK(kKernel, p, exec);
 }
-template <const MhaKernel& kKernel>
-void RunMha(const MhaOp::Params& p, const Exec& exec) {
-  Mha(kKernel, p, exec);
-}
 
 constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     Reference<MlaDecodeOp>("ref.mla_decode", ref::MlaDecode),
-    {.name = "avx2.mla_decode",
-     .isa = x86::kAvx2,
-     .supports = Supports,
-     .run = RunDecode<kAvx2Decode>,
-     .types = "f32 × any",
-     .order = "f32x8"},
-    {.name = "avx512.mla_decode",
-     .isa = x86::kAvx512,
-     .supports = Supports,
-     .run = RunDecode<kAvx512Decode>,
-     .types = "f32 × any",
-     .order = "f32x16"},
-    {.name = "avx512_vnni.mla_decode",
-     .isa = x86::kAvx512Vnni,
-     .supports = SupportsS8Decode,
-     .run = RunDecode<kVnniDecode>,
-     .types = "s16 × i8",
-     .order = "s16"},
-    {.name = "avx512_bf16.mla_decode_bf16",
-     .isa = x86::kAvx512Bf16,
-     .supports = SupportsBf16Decode,
-     .run = RunDecode<kBf16Decode>,
-     .is_slow = HasSlowBf16Dot,
-     .types = "bf16 × bf16, f8, q6",
-     .when = "not on Intel",
-     .order = "bf16"},
-    {.name = "avx512_bf16.mla_decode_small_h",
-     .isa = x86::kAvx512Bf16,
-     .supports = SupportsSmallH,
-     .run = RunDecode<kBf16DecodeSmallH>,
-     .is_preferred = PrefersSmallH,
-     .types = "bf16 × f8",
-     .when = "H ≤ 3",
-     .order = "bf16 small H"},
-    {.name = "amx.mla_decode_bf16",
-     .isa = x86::kAmx,
-     .supports = SupportsAmxDecode,
-     .run = RunDecode<kAmxDecodeBf16>,
-     .is_preferred = PrefersAmxDecode,
-     .types = "bf16 × bf16, f8, q6",
-     .when = "f8: H ≥ 4; q6: H ≥ 8",
-     .order = "bf16 tiles"},
-    {.name = "amx.mla_decode_s8",
-     .isa = x86::kAmx,
-     .supports = SupportsAmxS8Decode,
-     .run = RunDecode<kAmxDecodeS8>,
-     .types = "s8 + s8 × i8",
-     .order = "s8 tiles"},
+    EntryOf<kAvx2Decode, ReadsAny>(
+        {.name = "avx2.mla_decode", .isa = x86::kAvx2, .order = "f32x8", .arithmetic = "f32"}),
+    EntryOf<kAvx512Decode, ReadsAny>(
+        {.name = "avx512.mla_decode", .isa = x86::kAvx512, .order = "f32x16", .arithmetic = "f32"}),
+    EntryOf<kVnniDecode, ReadsI8, kS8Rope>({.name = "avx512_vnni.mla_decode",
+                                            .isa = x86::kAvx512Vnni,
+                                            .order = "s16",
+                                            .arithmetic = "s16"}),
+    EntryOf<kBf16Decode, ReadsBf16>({.name = "avx512_bf16.mla_decode_bf16",
+                                     .isa = x86::kAvx512Bf16,
+                                     .is_slow = kHasSlowBf16Dot<MlaDecodeOp>,
+                                     .order = "bf16",
+                                     .arithmetic = "bf16"}),
+    EntryOf<kBf16DecodeSmallH, ReadsF8, kPagesOf16>({.name = "avx512_bf16.mla_decode_small_h",
+                                                     .isa = x86::kAvx512Bf16,
+                                                     .is_preferred = kPrefersSmallH,
+                                                     .order = "bf16 small H",
+                                                     .arithmetic = "bf16"}),
+    EntryOf<kAmxDecodeBf16, ReadsBf16, kPagesOf16>({.name = "amx.mla_decode_bf16",
+                                                    .isa = x86::kAmx,
+                                                    .is_preferred = kPrefersAmxDecode,
+                                                    .order = "bf16 tiles",
+                                                    .arithmetic = "bf16"}),
+    EntryOf<kAmxDecodeS8, ReadsI8, kWholeS8Tiles>({.name = "amx.mla_decode_s8",
+                                                   .isa = x86::kAmx,
+                                                   .order = "s8 tiles",
+                                                   .arithmetic = "s8 + s8"}),
 };
 
 constexpr Kernel<IndexTopKOp> kIndexTopK[] = {
@@ -120,14 +113,14 @@ constexpr Kernel<IndexTopKOp> kIndexTopK[] = {
      .isa = x86::kAvx2,
      .supports = Supports,
      .run = RunIndexTopK<kAvx2IndexTopK>,
-     .types = "f32 × any",
-     .order = "f32 chain"},
+     .order = "f32 chain",
+     .arithmetic = "f32"},
     {.name = "avx512.index_topk",
      .isa = x86::kAvx512,
      .supports = Supports,
      .run = RunIndexTopK<kAvx512IndexTopK>,
-     .types = "f32 × any",
-     .order = "f32 chain"},
+     .order = "f32 chain",
+     .arithmetic = "f32"},
 };
 
 template <const MlaDecodeKernel& kKernel>
@@ -152,32 +145,17 @@ constexpr Kernel<MergeSplitsOp> kMergeSplits[] = {
 
 constexpr Kernel<MhaOp> kMha[] = {
     Reference<MhaOp>("ref.mha", ref::Mha),
-    {.name = "avx2.mha",
-     .isa = x86::kAvx2,
-     .supports = Supports,
-     .run = RunMha<kAvx2Mha>,
-     .types = "f32 × f32",
-     .order = "f32x8"},
-    {.name = "avx512.mha",
-     .isa = x86::kAvx512,
-     .supports = Supports,
-     .run = RunMha<kAvx512Mha>,
-     .types = "f32 × f32",
-     .order = "f32x16"},
-    {.name = "avx512_bf16.mha",
-     .isa = x86::kAvx512Bf16,
-     .supports = SupportsBf16Mha,
-     .run = RunMha<kBf16Mha>,
-     .is_slow = HasSlowBf16Dot,
-     .types = "bf16 × bf16",
-     .when = "not on Intel",
-     .order = "bf16"},
-    {.name = "amx.mha",
-     .isa = x86::kAmx,
-     .supports = SupportsBf16Mha,
-     .run = RunMha<kAmxMha>,
-     .types = "bf16 × bf16",
-     .order = "bf16 tiles"},
+    EntryOf<kAvx2Mha, TakesAny>(
+        {.name = "avx2.mha", .isa = x86::kAvx2, .order = "f32x8", .arithmetic = "f32"}),
+    EntryOf<kAvx512Mha, TakesAny>(
+        {.name = "avx512.mha", .isa = x86::kAvx512, .order = "f32x16", .arithmetic = "f32"}),
+    EntryOf<kBf16Mha, TakesBf16>({.name = "avx512_bf16.mha",
+                                  .isa = x86::kAvx512Bf16,
+                                  .is_slow = kHasSlowBf16Dot<MhaOp>,
+                                  .order = "bf16",
+                                  .arithmetic = "bf16"}),
+    EntryOf<kAmxMha, TakesBf16>(
+        {.name = "amx.mha", .isa = x86::kAmx, .order = "bf16 tiles", .arithmetic = "bf16"}),
 };
 
 }  // namespace

@@ -26,9 +26,8 @@ constexpr Kernel<ExpertGemmOp> kExpertGemm[] = {
      .isa = x86::kAvx2,
      .supports = Always<ExpertGemmOp>,
      .run = RunExpertGemm,
-     .types = "as gemm",
-     .when = "every expert with the kernel of gemm for its rows",
-     .order = "as gemm"},
+     .order = "as gemm",
+     .remark = "every expert with the kernel of gemm for its rows"},
 };
 
 }  // namespace

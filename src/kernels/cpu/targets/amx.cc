@@ -26,32 +26,40 @@ const Target kAmxTarget = {.name = "amx",
                            .s8_peak = AmxS8Peak};
 
 const GemmKernel kAmxGemmBf16 = {.gemm = GemmAmxBf16<false>,
+                                 .tile = {kTileSide, kAmxPanelN},
                                  .silu_mul = SiluMul<Amx>,
                                  .pack_a = PackABf16Amx,
                                  .packed_block = {kPackedBf16K, 16 * kPackedBf16K * 2},
                                  .packs_a = PacksAmxA,
                                  .amx_tiles = true};
 const GemmKernel kAmxGemmBf16SmallM = {.gemm = GemmAmxBf16<true>,
+                                       .tile = {kMaxSmallAmxM, kSmallMPanelTiles* kTileSide},
                                        .silu_mul = SiluMul<Amx>,
                                        .max_m = kMaxSmallAmxM,
                                        .pack_a = PackABf16Amx,
                                        .packed_block = {kPackedBf16K, 16 * kPackedBf16K * 2},
                                        .packs_a = PacksAmxA,
                                        .amx_tiles = true};
-const GemmKernel kAmxGemmFp8Gemv = {
-    .gemm = GemmAmxBf16Fp8Gemv, .silu_mul = SiluMul<Amx>, .max_m = kMaxFp8GemvM, .amx_tiles = true};
+const GemmKernel kAmxGemmFp8Gemv = {.gemm = GemmAmxBf16Fp8Gemv,
+                                    .tile = {0, kFp8Nr},
+                                    .silu_mul = SiluMul<Amx>,
+                                    .max_m = kMaxFp8GemvM,
+                                    .amx_tiles = true};
 const GemmKernel kAmxGemmS8 = {.gemm = GemmAmxS8<AmxS8::kTiles>,
+                               .tile = {kATiles<1> * kTileSide, kBPanelN},
                                .silu_mul = SiluMul<Amx>,
                                .pack_a = PackBytes,
                                .packed_block = {kChunkK, sizeof(ByteColumns)},
                                .amx_tiles = true};
 const GemmKernel kAmxGemmS8SmallM = {.gemm = GemmAmxS8<AmxS8::kSmallMTiles>,
+                                     .tile = {kATiles<1> * kTileSide, kBPanelN},
                                      .silu_mul = SiluMul<Amx>,
                                      .max_m = kMaxSmallAmxM,
                                      .pack_a = PackBytes,
                                      .packed_block = {kChunkK, sizeof(ByteColumns)},
                                      .amx_tiles = true};
 const GemmKernel kAmxGemmS8Gemv = {.gemm = GemmAmxS8<AmxS8::kGemv>,
+                                   .tile = {0, kTileSide},
                                    .silu_mul = SiluMul<Amx>,
                                    .max_m = kMaxAmxS8GemvM,
                                    .amx_tiles = true};

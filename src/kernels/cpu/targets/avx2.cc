@@ -42,17 +42,27 @@ const Target kAvx2Target = {
     .f32_peak = FmaPeak<Avx2>,
 };
 
-const GemmKernel kAvx2GemmF32 = {.gemm = GemmF32<Avx2>, .silu_mul = SiluMul<Avx2>};
-const GemmKernel kAvx2GemmF32Streams = {
-    .gemm = GemmF32Streams<Avx2>, .silu_mul = SiluMul<Avx2>, .max_m = Avx2::kTileRows};
-const GemmKernel kAvx2GemmS8Packed64 = {
-    .gemm = GemmS8Packed64Avx2<Avx2Bytes>, .silu_mul = SiluMul<Avx2Bytes>, .packs_in_task = true};
-const GemmKernel kAvx2GemmS8Gemv = {
-    .gemm = GemmS8GemvAvx2<Avx2Bytes>, .silu_mul = SiluMul<Avx2Bytes>, .max_m = kMaxGemvM};
+const GemmKernel kAvx2GemmF32 = {
+    .gemm = GemmF32<Avx2>, .tile = {Avx2::kTileRows, kDotNr}, .silu_mul = SiluMul<Avx2>};
+const GemmKernel kAvx2GemmF32Streams = {.gemm = GemmF32Streams<Avx2>,
+                                        .tile = {0, kDotNr},
+                                        .silu_mul = SiluMul<Avx2>,
+                                        .max_m = Avx2::kTileRows};
+const GemmKernel kAvx2GemmS8Packed64 = {.gemm = GemmS8Packed64Avx2<Avx2Bytes>,
+                                        .tile = {kMr4x16, kNr4x16},
+                                        .silu_mul = SiluMul<Avx2Bytes>,
+                                        .packs_in_task = true};
+const GemmKernel kAvx2GemmS8Gemv = {.gemm = GemmS8GemvAvx2<Avx2Bytes>,
+                                    .tile = {0, kS32Lanes},
+                                    .silu_mul = SiluMul<Avx2Bytes>,
+                                    .max_m = kMaxGemvM};
 
-const GemmTKernel kAvx2GemmT = {.gemm_t = GemmTF32<Avx2>};
-const GemmTKernel kAvx2GemmTSmallM = {
-    .gemm_t = GemmTF32SmallM<Avx2>, .max_m = kMaxSmallM, .batch_in_flight = kMaxBatchInFlight};
+const GemmTKernel kAvx2GemmT = {.gemm_t = GemmTF32<Avx2>,
+                                .tile = {Avx2::kTileRows, kOuterVectors* Avx2::kLanes}};
+const GemmTKernel kAvx2GemmTSmallM = {.gemm_t = GemmTF32SmallM<Avx2>,
+                                      .tile = {0, kSmallMColumns<Avx2>},
+                                      .max_m = kMaxSmallM,
+                                      .batch_in_flight = kMaxBatchInFlight};
 
 const MlaDecodeKernel kAvx2Decode = {.mla_decode = MlaDecode<Avx2>,
                                      .merge_splits = MergeSplits<Avx2>,

@@ -41,13 +41,19 @@ const Target kAvx512Target = {
     .f32_peak = FmaPeak<Avx512>,
 };
 
-const GemmKernel kAvx512GemmF32 = {.gemm = GemmF32<Avx512>, .silu_mul = SiluMul<Avx512>};
-const GemmKernel kAvx512GemmF32Streams = {
-    .gemm = GemmF32Streams<Avx512>, .silu_mul = SiluMul<Avx512>, .max_m = Avx512::kTileRows};
+const GemmKernel kAvx512GemmF32 = {
+    .gemm = GemmF32<Avx512>, .tile = {Avx512::kTileRows, kDotNr}, .silu_mul = SiluMul<Avx512>};
+const GemmKernel kAvx512GemmF32Streams = {.gemm = GemmF32Streams<Avx512>,
+                                          .tile = {0, kDotNr},
+                                          .silu_mul = SiluMul<Avx512>,
+                                          .max_m = Avx512::kTileRows};
 
-const GemmTKernel kAvx512GemmT = {.gemm_t = GemmTF32<Avx512>};
-const GemmTKernel kAvx512GemmTSmallM = {
-    .gemm_t = GemmTF32SmallM<Avx512>, .max_m = kMaxSmallM, .batch_in_flight = kMaxBatchInFlight};
+const GemmTKernel kAvx512GemmT = {.gemm_t = GemmTF32<Avx512>,
+                                  .tile = {Avx512::kTileRows, kOuterVectors* Avx512::kLanes}};
+const GemmTKernel kAvx512GemmTSmallM = {.gemm_t = GemmTF32SmallM<Avx512>,
+                                        .tile = {0, kSmallMColumns<Avx512>},
+                                        .max_m = kMaxSmallM,
+                                        .batch_in_flight = kMaxBatchInFlight};
 
 const MlaDecodeKernel kAvx512Decode = {.mla_decode = MlaDecode<Avx512>,
                                        .merge_splits = MergeSplits<Avx512>,

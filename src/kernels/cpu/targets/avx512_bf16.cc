@@ -23,28 +23,38 @@ const Target kAvx512Bf16Target = {.name = "avx512_bf16",
                                   .state = 0xe6,
                                   .bf16_peak = Bf16Peak<Avx512Bf16>};
 
-const GemmKernel kBf16Gemm = {
-    .gemm = GemmBf16Panels<Avx512Bf16>, .silu_mul = SiluMul<Avx512Bf16>, .n_multiple = kPanelN4x6};
+const GemmKernel kBf16Gemm = {.gemm = GemmBf16Panels<Avx512Bf16>,
+                              .tile = {PairMath<Avx512Bf16>::kTileRows, kDotNr},
+                              .silu_mul = SiluMul<Avx512Bf16>,
+                              .n_multiple = kPanelN4x6};
 const GemmKernel kBf16GemmSmallM = {.gemm = GemmBf16SmallM<Avx512Bf16>,
+                                    .tile = {0, 1},
                                     .silu_mul = SiluMul<Avx512Bf16>,
                                     .max_m = Avx512Bf16::kTileRows};
 const GemmKernel kBf16Gemm4x6 = {.gemm = GemmBf16InPlace4x6<Avx512Bf16>,
+                                 .tile = {kMr4x6, kNr4x6},
                                  .silu_mul = SiluMul<Avx512Bf16>,
                                  .max_m = kMaxM4x6,
                                  .min_n = kNr4x6,
                                  .n_multiple = kPanelN4x6};
 const GemmKernel kBf16Gemm3x8 = {.gemm = GemmBf16Packed3x8<Avx512Bf16>,
+                                 .tile = {kMr3x8, kNr3x8},
                                  .silu_mul = SiluMul<Avx512Bf16>};
-const GemmKernel kBf16GemmW8 = {.gemm = GemmBf16W8<Avx512Bf16>, .silu_mul = SiluMul<Avx512Bf16>};
+const GemmKernel kBf16GemmW8 = {.gemm = GemmBf16W8<Avx512Bf16>,
+                                .tile = {Avx512Bf16::kTileRows, 2 * kRowPairs},
+                                .silu_mul = SiluMul<Avx512Bf16>};
 const GemmKernel kBf16GemmW8Gemv = {.gemm = GemmBf16W8Gemv<Avx512Bf16>,
+                                    .tile = {1, 2 * kGemvRowPairs},
                                     .silu_mul = SiluMul<Avx512Bf16>,
                                     .max_m = 1,
                                     .max_k = kMaxResidentA};
 const GemmKernel kBf16GemmW8Streams = {.gemm = GemmBf16W8Streams<Avx512Bf16>,
+                                       .tile = {0, 2 * kRowPairs},
                                        .silu_mul = SiluMul<Avx512Bf16>,
                                        .max_m = Avx512Bf16::kTileRows};
 
-const GemmTKernel kBf16GemmTFp8 = {.gemm_t = GemmTFp8Bf16<Avx512Bf16>, .whole_rows = true};
+const GemmTKernel kBf16GemmTFp8 = {
+    .gemm_t = GemmTFp8Bf16<Avx512Bf16>, .tile = {kPairMr, kPairColumns}, .whole_rows = true};
 
 const MlaDecodeKernel kBf16Decode = {.mla_decode = MlaDecodeBf16<Avx512Bf16>,
                                      .merge_splits = MergeSplits<Avx512Bf16>,
