@@ -12,26 +12,29 @@
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
 #include "lab/eval/eval.h"
+#include "lab/eval/judge_texts.h"
 #include "src/base/file.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
 #include "src/checkpoint/model_path.h"
+#include "src/text/tokenizer_json.h"
 
 namespace latte {
 namespace {
 
 struct EvalFlags {
   std::string model = "tiny";
+  std::optional<std::string> texts;
   std::vector<std::string> skills;
   std::optional<int64_t> count;
   uint64_t seed = 1;
   bool json = false;
   EngineFlags engine;
+  std::vector<std::pair<std::string, Flag>> of_run;  // flags, but for `engine`, that run the model
 };
 
-// The story grammar of the model `name`. It is read before the weights, which may be large.
-Result<StoryGrammar> LoadGrammar(const std::string& name) {
-  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(name));
+// The story grammar of the model in `dir`. It is read before the weights, which may be large.
+Result<StoryGrammar> LoadGrammar(const std::string& dir) {
   const std::string path = dir + "/story_grammar.json";
   if (!IsRegularFile(path))
     return NotFound(
@@ -54,7 +57,43 @@ Status PrintReport(const EvalFlags& flags, const EngineOptions& engine,
   return Print(Dump(out) + "\n");
 }
 
+// Names BOS and EOS, if the model's folder does.
+Result<TokenizerConfig> LoadTokenNames(const std::string& dir) {
+  constexpr int64_t kMaxBytes = 1 << 24;
+  const std::string path = dir + "/tokenizer_config.json";
+  if (!Exists(path)) return TokenizerConfig();
+  LATTE_ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxBytes));
+  return ParseTokenizerConfig(json, dir + "/");
+}
+
+Status CheckNoFlagOfRun(const EvalFlags& flags) {
+  std::vector<std::string> given = flags.engine.Given();
+  for (const auto& [name, flag] : flags.of_run)
+    if (flag.given()) given.push_back(name);
+  if (given.empty()) return {};
+  return InvalidArgument(
+      fmt::format("{}: expected no such flag together with --texts, which does not run the model",
+                  given.front()));
+}
+
+// --texts: reads neither weights nor tokenizer.
+Status JudgeCommand(const EvalFlags& flags) {
+  LATTE_RETURN_IF_ERROR(CheckNoFlagOfRun(flags));
+  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(dir));
+  LATTE_ASSIGN_OR_RETURN(const TokenizerConfig tokens, LoadTokenNames(dir));
+  LATTE_ASSIGN_OR_RETURN(const std::string lines, ReadText(*flags.texts));
+  const std::string where = *flags.texts == "-" ? "standard input" : *flags.texts;
+  LATTE_ASSIGN_OR_RETURN(const JudgedTexts judged, JudgeTexts(grammar, lines, where, tokens));
+  if (!flags.json)
+    return Print(fmt::format("{}: texts of {}\n{}", flags.model, where, JudgedTable(judged)));
+  const JsonOut out = {
+      {"model", flags.model}, {"texts", *flags.texts}, {"skills", JudgedJson(judged)}};
+  return Print(Dump(out) + "\n");
+}
+
 Status EvalCommand(const EvalFlags& flags) {
+  if (flags.texts) return JudgeCommand(flags);
   EvalOptions options;
   options.skills = flags.skills;
   options.count = flags.count;
@@ -68,7 +107,8 @@ Status EvalCommand(const EvalFlags& flags) {
     if (interrupts.TakeFirst()) stopped = true;
     return stopped.load();
   };
-  LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(dir));
   const EngineOptions drafts = {.draft_tokens = "auto"};  // for the skill "mtp"
   LATTE_ASSIGN_OR_RETURN(
       const OpenedModel opened,
@@ -91,14 +131,23 @@ Command AddEval(const FlagSet& app) {
   auto flags = std::make_shared<EvalFlags>();
   const FlagSet sub = app.AddCommand("eval", "Skills of tiny and models trained like it");
   sub.Add("MODEL", flags->model, "model, also as -m MODEL (default: tiny)");
-  sub.Add("--skills", flags->skills,
-          fmt::format("some of {} (default: all)", fmt::join(EvalSkills(), ",")))
-      .CommaSeparated();
-  sub.Add("--count", flags->count,
-          "items per skill, for recall per distance (default: 200; recall 50)");
-  sub.Group("Sampling")
-      .Add("-s,--seed", flags->seed,
-           "same seed, same questions and samples; fixed, so that results compare (default: 1)");
+  sub.Add("--texts", flags->texts,
+          "judge these texts of another engine instead of running the model: {\"text\": …} per "
+          "line, with the text of the prompt; -: standard input")
+      .Value("FILE");
+  flags->of_run.emplace_back(
+      "--skills", sub.Add("--skills", flags->skills,
+                          fmt::format("some of {} (default: all)", fmt::join(EvalSkills(), ",")))
+                      .CommaSeparated());
+  flags->of_run.emplace_back(
+      "--count", sub.Add("--count", flags->count,
+                         "items per skill, for recall per distance (default: 200; recall 50)"));
+  flags->of_run.emplace_back(
+      "--seed",
+      sub.Group("Sampling")
+          .Add("-s,--seed", flags->seed,
+               "same seed, same questions and samples; fixed, so that results compare (default: "
+               "1)"));
   sub.Group("Output").AddSwitch("--json", flags->json, "one JSON object instead of a table");
   flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return EvalCommand(*flags); }};

@@ -284,13 +284,6 @@ double Share(const EvalTally& tally) {
   return static_cast<double>(tally.passed) / static_cast<double>(tally.count);
 }
 
-JsonOut TallyJson(const EvalTally& tally) {
-  return {{"items", tally.items},
-          {"passed", tally.passed},
-          {"count", tally.count},
-          {"share", Share(tally)}};
-}
-
 std::string TallyLine(std::string_view name, const EvalTally& tally) {
   return fmt::format("{:<10} {:>6} of {:<6} {:>5.1f} %", name, tally.passed, tally.count,
                      100 * Share(tally));
@@ -334,6 +327,13 @@ Result<std::vector<SkillReport>> Evaluate(const EvalSubject& subject, const Eval
     reports.push_back(Add(*skill, labels, outcomes));
   }
   return reports;
+}
+
+JsonOut TallyJson(const EvalTally& tally) {
+  return {{"items", tally.items},
+          {"passed", tally.passed},
+          {"count", tally.count},
+          {"share", Share(tally)}};
 }
 
 JsonOut EvalJson(const std::vector<SkillReport>& reports, uint64_t seed) {

@@ -69,6 +69,9 @@ std::vector<std::string_view> EvalSkills();
                                                         const EvalOptions& options,
                                                         const JobProgress& progress = {});
 
+// {"items", "passed", "count", "share"}
+JsonOut TallyJson(const EvalTally& tally);
+
 // {skill: {"items", "passed", "count", "share", "buckets": [{"name", …}], "seed", "tokens"}}; a
 // loss has "nats_per_token" instead of "passed" and "share".
 JsonOut EvalJson(const std::vector<SkillReport>& reports, uint64_t seed);

@@ -36,24 +36,22 @@ StoryGrammar Meeting() {
   return std::move(*grammar);
 }
 
-TEST(StoryGrammar, VerdictsAreThoseOfTheTrainingGrammar) {
+// tools/tiny/export_grammar.py writes stories and errors at known places; no parser decides.
+TEST(StoryGrammar, StoriesAreAcceptedAndErrorsAreFoundWhereTheyBegin) {
   const StoryGrammar grammar = Stories();
   const auto text = ReadFile(kSource + "/tests/data/story_cases.json", 1 << 20);
   ASSERT_TRUE(text) << ToString(text.error());
   const auto cases = Json::Parse(*text, "story_cases.json");
   ASSERT_TRUE(cases) << ToString(cases.error());
-  ASSERT_GE(cases->size(), 200u);
-  int accepted = 0;
+  ASSERT_EQ(cases->size(), 248u);
   for (size_t i = 0; i < cases->size(); ++i) {
     const Json one = cases->At(i);
     const StoryVerdict verdict = grammar.Parse(*one.GetString("text"));
     EXPECT_EQ(verdict.accepted, *one.GetBoolOr("accepted", false)) << i << ": " << verdict.why;
     EXPECT_EQ(static_cast<int64_t>(verdict.at), *one.GetIntOr("at", 0)) << i;
     EXPECT_EQ(verdict.why.find("not judged"), std::string::npos) << i;
-    accepted += verdict.accepted ? 1 : 0;
+    EXPECT_EQ(verdict.accepted, i % 4 == 0) << i;  // a story, then three with an error
   }
-  EXPECT_GT(accepted, 50);
-  EXPECT_LT(accepted, 150);
 }
 
 TEST(StoryGrammar, WhatItWritesItAccepts) {

@@ -100,6 +100,70 @@ class Eval(unittest.TestCase):
             self.refused(folder, words=("story_grammar.json", "tables"))
 
 
+CASES = json.loads((ROOT / "tests/data/story_cases.json").read_text())  # groups of a story and three with an error
+BOS, EOS = "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"
+
+
+class Texts(unittest.TestCase):
+    def judged(self, texts, *flags, model="tiny", code=0):
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "texts.jsonl"
+            file.write_text(lines)
+            done = latte("eval", model, "--texts", file, *flags)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_json_counts_texts_and_lists_the_refused_ones(self):
+        out = json.loads(self.judged([case["text"] for case in CASES], "--json").stdout)
+        self.assertEqual(list(out), ["model", "texts", "skills"])
+        stories = out["skills"]["stories"]
+        self.assertEqual([stories["items"], stories["passed"], stories["count"], stories["share"]],
+                         [len(CASES), len(CASES) // 4, len(CASES), 0.25])
+        self.assertEqual([(text["line"], text["byte"]) for text in stories["refused"]],
+                         [(i + 1, case["at"]) for i, case in enumerate(CASES) if not case["accepted"]])
+        self.assertIn("end of text", stories["refused"][0]["reason"])
+
+    def test_the_table_shows_three_refused_texts(self):
+        lines = self.judged([case["text"] for case in CASES[:9]]).stdout.splitlines()
+        self.assertRegex(lines[0], r"^tiny: texts of /.*/texts\.jsonl$")
+        self.assertRegex(lines[1], r"^stories +3 of 9 +33\.3 % ")
+        self.assertEqual([line.split(":")[0] for line in lines[2:5]], ["line 2", "line 3", "line 4"])
+        self.assertEqual(lines[5:], ["3 more texts are refused; --json lists them"])
+
+    def test_sentence_marks_at_the_ends_are_removed(self):
+        story = CASES[0]["text"]
+        out = self.judged([story, BOS + story + EOS, story + EOS + EOS], "--json").stdout
+        self.assertEqual(json.loads(out)["skills"]["stories"]["passed"], 3)
+
+    def test_the_folder_needs_only_the_grammar(self):
+        story = CASES[0]["text"]
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(ROOT / "models/tiny/story_grammar.json", folder)
+            out = json.loads(self.judged([story, story + EOS], "--json", model=folder).stdout)
+        self.assertEqual(out["skills"]["stories"]["passed"], 1)
+
+    def test_standard_input(self):
+        done = subprocess.run([LATTE, "eval", "--texts", "-"], text=True, capture_output=True, timeout=60,
+                              input=json.dumps({"text": CASES[0]["text"]}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("texts of standard input", done.stdout)
+        self.assertIn("1 of 1", done.stdout)
+
+    def test_bad_files(self):
+        self.assertIn("texts.jsonl: expected", self.judged([], code=2).stderr)
+        self.assertIn("texts.jsonl: line 2: 'text': expected a string, found 7", self.judged(["x", 7], code=2).stderr)
+        done = latte("eval", "--texts", "/no/such")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("/no/such", done.stderr)
+
+    def test_flags_of_a_run_are_refused(self):
+        for flag, value in (("--skills", "stories"), ("--count", 2), ("--seed", 2), ("--threads", 1), ("--numa", "interleave")):
+            done = self.judged(["x"], flag, value, code=2)
+            self.assertEqual(done.stdout, "")
+            self.assertIn(f"{flag}: expected no such flag together with --texts", done.stderr)
+
+
 def negate(folder, suffix):
     """Changes the sign of every number of the bf16 tensors in `folder` whose names end with `suffix`."""
     path = pathlib.Path(folder) / "model.safetensors"

@@ -36,6 +36,7 @@ JSON = {
     "tokenize": ["tokenize", "--text", "x", "--json"],
     "tokenize --decode": ["tokenize", "--decode", "5", "--json"],
     "eval": ["eval", "--count", "1", "--json"],
+    "eval --texts": ["eval", "--texts", "{scratch}/texts.jsonl", "--json"],
     "serve --dry-run": ["serve", "--dry-run", "--json"],
     "quantize --to int4": ["quantize", "tiny", "{scratch}/int4", "--to", "int4", "--json"],
     "quantize --to int8": ["quantize", "tiny", "{scratch}/int8", "--to", "int8", "--json"],
@@ -117,6 +118,7 @@ class Outside:
         self.env = {k: v for k, v in os.environ.items() if not re.match(r"LATTE_|HF_|HUGGINGFACE_|XDG_CACHE", k)}
         self.env |= {"LATTE_ISA": "avx2", "HOME": str(self.scratch), "LATTE_RATES": ""}
         (self.scratch / "empty.jsonl").write_text("")
+        (self.scratch / "texts.jsonl").write_text('{"text": "x"}\n')
         self.help = {}
         self.threads = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
 

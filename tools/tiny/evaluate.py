@@ -1,9 +1,8 @@
-"""Measures an exported tiny model: do its stories obey the grammar, and are they new?
+"""Measures what of an exported tiny model needs PyTorch or the training corpus.
 
-Samples stories with PyTorch, or reads texts that another engine wrote (--from-jsonl, one
-{"text": ...} per line), and reports the share that the strict parser accepts and the share that
-is not in the training corpus, which is written again from its seed for the comparison. Without
---from-jsonl it also reports the held-out loss and the acceptance of the MTP layer's drafts.
+Prints the held-out loss, the acceptance of the MTP layer's drafts, and how many sampled stories are
+not in the corpus, which is written again from its seed for the comparison. `latte eval --texts`
+judges the stories in the file of --out.
 """
 
 import argparse
@@ -13,7 +12,6 @@ import os
 import torch
 
 import export
-import grammar
 import sampling
 import tasks
 import tokenizer as tokenizer_files
@@ -31,17 +29,11 @@ def sample_texts(network, tokenizer, args):
     return [prompt_text + tokenizer.decode(row, skip_special_tokens=False) for row in rows]
 
 
-def jsonl_texts(path):
-    """The texts of a JSON-lines file; sentence marks, if an engine kept them, are removed."""
-    texts = []
-    with open(path, encoding="utf-8") as file:
-        for line in file:
-            if line.strip():
-                text = json.loads(line)["text"]
-                for mark in tokenizer_files.SPECIALS[:2]:
-                    text = text.replace(mark, "")
-                texts.append(text)
-    return texts
+def write_texts(path, texts):
+    """One {"text": ...} per line."""
+    with open(path, "w", encoding="utf-8") as file:
+        for text in texts:
+            file.write(json.dumps(dict(text=text), ensure_ascii=False) + "\n")
 
 
 def corpus_texts(training):
@@ -61,22 +53,6 @@ def held_out(network, tokenizer, spec, rows=64, width=256):
     return [value.item() for value in train.losses(network, batch, weights)[:3]]
 
 
-def judge(texts, corpus, show):
-    """Prints the shares; returns (share that parses, share not in the corpus)."""
-    verdicts = [grammar.parse(text) for text in texts]
-    parsed = sum(accepted for accepted, _ in verdicts)
-    novel = sum(text not in corpus for text in texts)
-    both = sum(accepted and text not in corpus for (accepted, _), text in zip(verdicts, texts))
-    count = len(texts)
-    print(f"texts {count}, different from each other {len(set(texts))}")
-    print(f"parse {parsed} ({parsed / count:.1%}), not in the corpus {novel} "
-          f"({novel / count:.1%}), both {both} ({both / count:.1%})")
-    failures = [(text, why) for text, (accepted, why) in zip(texts, verdicts) if not accepted]
-    for text, why in failures[:show]:
-        print(f"--- refused {why}\n{text}")
-    return parsed / count, novel / count
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", required=True, help="exported folder")
@@ -86,26 +62,26 @@ def main():
     parser.add_argument("--max-tokens", type=int, default=256)
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--show", type=int, default=3, help="refused texts to print")
     parser.add_argument("--corpus", choices=["check", "skip"], default="check")
-    parser.add_argument("--from-jsonl", help="judge the texts of this file instead")
+    parser.add_argument("--out", help="file for the samples, one {\"text\": ...} per line")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     with open(os.path.join(args.model, "training.json"), encoding="utf-8") as file:
         training = json.load(file)
-    if args.from_jsonl:
-        texts = jsonl_texts(args.from_jsonl)
-    else:
-        network = export.load_folder(args.model)
-        tokenizer = tokenizer_files.load(args.model)
-        loss, mtp_loss, acceptance = held_out(network, tokenizer, "stories")
-        print(f"held-out loss {loss:.4f}, MTP loss {mtp_loss:.4f}, MTP acceptance {acceptance:.1%}")
-        texts = sample_texts(network, tokenizer, args)
-        print(f"first sample: {texts[0]}")
-    corpus = corpus_texts(training) if args.corpus == "check" else set()
+    network = export.load_folder(args.model)
+    tokenizer = tokenizer_files.load(args.model)
+    loss, mtp_loss, acceptance = held_out(network, tokenizer, "stories")
+    print(f"held-out loss {loss:.4f}, MTP loss {mtp_loss:.4f}, MTP acceptance {acceptance:.1%}")
+    texts = sample_texts(network, tokenizer, args)
+    if args.out:
+        write_texts(args.out, texts)
+    print(f"texts {len(texts)}, different from each other {len(set(texts))}")
     seen = sum(phase["end"] - phase["first"] for phase in training["phases"])
     print(f"training saw {seen} documents")
-    judge(texts, corpus, args.show)
+    if args.corpus == "check":
+        corpus = corpus_texts(training)
+        novel = sum(text not in corpus for text in texts)
+        print(f"not in the corpus {novel} ({novel / len(texts):.1%})")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A small grammar engine: one compiled grammar both writes texts and checks them.
+"""A small grammar engine that writes texts. `latte eval` judges them (lab/eval/story_grammar.h).
 
 Notation of a rule (plain strings, see story_rules.py):
 
@@ -8,15 +8,18 @@ Notation of a rule (plain strings, see story_rules.py):
 
 A variable is bound to one row of its table where it is first met; every later slot of that
 variable must agree with that row, which is how pronouns, objects, and places stay consistent.
-The generator and the parser walk the same compiled nodes, so they cannot drift apart.
 """
 
+import collections
 import functools
 import math
 import random
 import re
 
 TOKEN = re.compile(r"\{(\w+)\.(\w+)\}|<(\w+)>|([\[|\]])")
+
+# A part of a text: what a text node or a slot wrote. variable, attribute: of a slot, else None.
+Piece = collections.namedtuple("Piece", "text variable attribute", defaults=(None, None))
 
 
 class Grammar:
@@ -49,17 +52,21 @@ class Grammar:
                 return False
         return True
 
-    def generate(self, rng, rule="story"):
-        """One random text of `rule`. rng: random.Random."""
+    def derive(self, rng, rule="story"):
+        """The pieces of one random text of `rule`, in order. rng: random.Random."""
         pieces = []
         self._write(rng.choice(self.rules[rule]), rng, {}, pieces)
-        return "".join(pieces)
+        return pieces
+
+    def generate(self, rng, rule="story"):
+        """One random text of `rule`. rng: random.Random."""
+        return "".join(piece.text for piece in self.derive(rng, rule))
 
     def _write(self, nodes, rng, bound, pieces):
         for node in nodes:
             kind = node[0]
             if kind == "text":
-                pieces.append(node[1])
+                pieces.append(Piece(node[1]))
             elif kind == "slot":
                 variable, attribute = node[1], node[2]
                 if variable not in bound:
@@ -67,61 +74,11 @@ class Grammar:
                     if self.checks[variable]:
                         rows = [row for row in rows if self._fits(variable, row, bound)]
                     bound[variable] = rng.choice(rows)
-                pieces.append(bound[variable][attribute])
+                pieces.append(Piece(bound[variable][attribute], variable, attribute))
             elif kind == "rule":
                 self._write(rng.choice(self.rules[node[1]]), rng, bound, pieces)
             else:
                 self._write(rng.choice(node[1]), rng, bound, pieces)
-
-    def parse(self, text, rule="story"):
-        """(True, "") if `text` is a text of `rule`, else (False, where and what was expected)."""
-        furthest = [0, set()]
-        for nodes in self.rules[rule]:
-            for end, _ in self._match(nodes, 0, text, 0, {}, furthest):
-                if end == len(text):
-                    return True, ""
-                self._expect(furthest, end, "end of text")
-        position, expected = furthest
-        return False, (f"at character {position} found {text[position:position + 24]!r}, "
-                       f"expected one of {sorted(expected)[:6]}")
-
-    @staticmethod
-    def _expect(furthest, position, what):
-        if position > furthest[0]:
-            furthest[0], furthest[1] = position, set()
-        if position == furthest[0]:
-            furthest[1].add(what)
-
-    def _match(self, nodes, index, text, at, bound, furthest):
-        """Yields (end, bindings) for every way nodes[index:] match text from `at`."""
-        if index == len(nodes):
-            yield at, bound
-            return
-        node = nodes[index]
-        kind = node[0]
-        if kind == "text":
-            if text.startswith(node[1], at):
-                yield from self._match(nodes, index + 1, text, at + len(node[1]), bound, furthest)
-            else:
-                self._expect(furthest, at, node[1])
-        elif kind == "slot":
-            for word, after in self._slot_words(node[1], node[2], bound):
-                if text.startswith(word, at):
-                    yield from self._match(nodes, index + 1, text, at + len(word), after, furthest)
-                else:
-                    self._expect(furthest, at, word)
-        else:
-            branches = self.rules[node[1]] if kind == "rule" else node[1]
-            for branch in branches:
-                for end, after in self._match(branch, 0, text, at, bound, furthest):
-                    yield from self._match(nodes, index + 1, text, end, after, furthest)
-
-    def _slot_words(self, variable, attribute, bound):
-        """(text, bindings) for each row that may fill the slot."""
-        if variable in bound:
-            return [(bound[variable][attribute], bound)]
-        return [(row[attribute], {**bound, variable: row})
-                for row in self.variables[variable] if self._fits(variable, row, bound)]
 
 
 def compile_template(text):
@@ -168,11 +125,6 @@ def generate_far(rng):
     return stories(far=True).generate(rng)
 
 
-def parse(text):
-    """(accepted, why not) for one story; accepts exactly what `generate` can write."""
-    return stories().parse(text)
-
-
 class CountingRandom(random.Random):
     """Adds up the information of every choice, in nats."""
 
@@ -194,46 +146,6 @@ def nats_per_story(count=2000):
     return rng.nats / count
 
 
-def corruptions(text, rng):
-    """Broken variants of a story: (what was done, text)."""
-    words = text.split(" ")
-    at = rng.randrange(1, len(words) - 2)
-    if words[at] != words[at + 1]:
-        yield "swapped words", " ".join(words[:at] + [words[at + 1], words[at]] + words[at + 2:])
-    yield "truncated", text[:rng.randrange(10, len(text) - 1)]
-    yield "dropped word", " ".join(words[:at] + words[at + 1:])
-    yield "trailing text", text + " The end."
-    for old, new in ((" he ", " she "), (" she ", " he "), (" his ", " her ")):
-        if old in text:
-            yield "wrong pronoun", text.replace(old, new, 1)
-    name = re.search(r" named (\w+)", text).group(1)
-    later = text.rfind(name)
-    if later > text.find(name):
-        other = "Otto" if name != "Otto" else "Nina"
-        yield "wrong name", text[:later] + other + text[later + len(name):]
-
-
-def self_test(count=1000):
-    """Checks that stories parse and that broken ones do not; returns a line per fact."""
-    rng = random.Random(7)
-    lengths, made, caught = [], {}, {}
-    for _ in range(count):
-        text = generate(rng)
-        accepted, why = parse(text)
-        assert accepted, f"{text}\n{why}"
-        lengths.append(len(text.split()))
-        for what, broken in corruptions(text, rng):
-            if broken == text:
-                continue
-            made[what] = made.get(what, 0) + 1
-            caught[what] = caught.get(what, 0) + (not parse(broken)[0])
-    lines = [f"{count} stories parse; words {min(lengths)}..{max(lengths)}, "
-             f"mean {sum(lengths) / count:.1f}"]
-    lines += [f"{what}: {caught[what]} of {made[what]} refused" for what in made]
-    return lines
-
-
 if __name__ == "__main__":
     print("\n\n".join(generate(random.Random(seed)) for seed in range(3)))
-    print("\n".join(self_test()))
     print(f"information per story {nats_per_story():.1f} nats")
