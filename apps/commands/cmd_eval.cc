@@ -132,7 +132,7 @@ Command AddEval(const FlagSet& app) {
   const FlagSet sub = app.AddCommand("eval", "Skills of tiny and models trained like it");
   sub.Add("MODEL", flags->model, "model, also as -m MODEL (default: tiny)");
   sub.Add("--texts", flags->texts,
-          "judge these texts of another engine instead of running the model: {\"text\": …} per "
+          "judge these texts of another engine instead of running the model: {\"text\": ...} per "
           "line, with the text of the prompt; -: standard input")
       .Value("FILE");
   flags->of_run.emplace_back(

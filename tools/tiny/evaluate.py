@@ -1,4 +1,4 @@
-"""Measures what of an exported tiny model needs PyTorch or the training corpus.
+"""The measurements of an exported tiny model that need PyTorch or the training corpus.
 
 Prints the held-out loss, the acceptance of the MTP layer's drafts, and how many sampled stories are
 not in the corpus, which is written again from its seed for the comparison. `latte eval --texts`
