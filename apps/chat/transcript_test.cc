@@ -9,13 +9,6 @@
 namespace latte::transcript_test {
 namespace {
 
-ChatMessage Message(std::string role, std::string content) {
-  ChatMessage out;
-  out.role = std::move(role);
-  out.content = std::move(content);
-  return out;
-}
-
 std::string File(const std::string& name) {
   return testing::TempDir() + "/latte_" + std::to_string(getpid()) + "_" + name;
 }
@@ -27,8 +20,8 @@ std::string ErrorOf(const std::string& messages) {
 }
 
 TEST(Transcript, ComesBackAsItWas) {
-  std::vector<ChatMessage> messages = {Message("system", "Be brief."), Message("user", "a\n\"b\""),
-                                       Message("assistant", "ü")};
+  std::vector<ChatMessage> messages = {
+      {"system", "Be brief."}, {"user", "a\n\"b\""}, {"assistant", "ü"}};
   messages[2].reasoning = "hm";
   const std::string path = File("back.json");
   ASSERT_TRUE(SaveTranscript(path, "tiny", messages));

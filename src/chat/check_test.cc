@@ -7,13 +7,6 @@ namespace {
 
 using Left = std::vector<Unshown>;
 
-ChatMessage Message(std::string role, std::string content) {
-  ChatMessage message;
-  message.role = std::move(role);
-  message.content = std::move(content);
-  return message;
-}
-
 ChatMessage Call(std::string name, std::string arguments = "{}") {
   ChatMessage message;
   message.role = "assistant";
@@ -41,11 +34,11 @@ constexpr const char* kTwoRoles =
 
 TEST(ChatCheck, ARoleThatATemplateDoesNotKnow) {
   const ChatRenderer renderer = Template(kTwoRoles);
-  EXPECT_EQ(LeftOut(renderer, {Message("user", "a"), Message("assistant", "b")}), Left{});
-  EXPECT_EQ(LeftOut(renderer, {Message("system", "a"), Message("user", "b"), Message("tool", "c")}),
+  EXPECT_EQ(LeftOut(renderer, {{"user", "a"}, {"assistant", "b"}}), Left{});
+  EXPECT_EQ(LeftOut(renderer, {{"system", "a"}, {"user", "b"}, {"tool", "c"}}),
             (Left{{0, MessagePart::kText}, {2, MessagePart::kText}}));
   // The same text is in the prompt, but with another role.
-  EXPECT_EQ(LeftOut(renderer, {Message("developer", "a"), Message("user", "a")}),
+  EXPECT_EQ(LeftOut(renderer, {{"developer", "a"}, {"user", "a"}}),
             (Left{{0, MessagePart::kText}}));
 }
 
@@ -54,21 +47,18 @@ TEST(ChatCheck, APlaceThatATemplateDoesNotShow) {
       "{% set ns = namespace(s='') %}{% for m in messages if m.role == 'system' %}"
       "{% set ns.s = m.content %}{% endfor %}{{ ns.s }}"
       "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}");
-  EXPECT_EQ(
-      LeftOut(last_system, {Message("system", "a"), Message("user", "b"), Message("system", "c")}),
-      (Left{{0, MessagePart::kText}}));
+  EXPECT_EQ(LeftOut(last_system, {{"system", "a"}, {"user", "b"}, {"system", "c"}}),
+            (Left{{0, MessagePart::kText}}));
   const ChatRenderer first_system = Template(
       "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}"
       "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}");
-  EXPECT_EQ(
-      LeftOut(first_system, {Message("system", "a"), Message("user", "b"), Message("system", "c")}),
-      (Left{{2, MessagePart::kText}}));
+  EXPECT_EQ(LeftOut(first_system, {{"system", "a"}, {"user", "b"}, {"system", "c"}}),
+            (Left{{2, MessagePart::kText}}));
 }
 
 TEST(ChatCheck, TextThatATemplateChangesIsShown) {
-  const std::vector<ChatMessage> messages = {Message("user", " Hi \n"),
-                                             Message("assistant", "<think>why</think>\n\nso"),
-                                             Message("user", "\"<e>\"")};
+  const std::vector<ChatMessage> messages = {
+      {"user", " Hi \n"}, {"assistant", "<think>why</think>\n\nso"}, {"user", "\"<e>\""}};
   for (const char* shown : {"m.content | trim", "m.content.split('</think>')[-1] | trim",
                             "m.content | tojson", "m.content | upper", "m.content[3:]"}) {
     const ChatRenderer renderer =
@@ -78,15 +68,14 @@ TEST(ChatCheck, TextThatATemplateChangesIsShown) {
 }
 
 TEST(ChatCheck, WhatSaysNothingIsNotMissed) {
-  ChatMessage thought = Message("assistant", "");
+  ChatMessage thought = {"assistant", ""};
   thought.reasoning = "hm";
-  EXPECT_EQ(LeftOut(Template(kTwoRoles), {Message("system", " \n"), Message("tool", ""), thought}),
-            Left{});
+  EXPECT_EQ(LeftOut(Template(kTwoRoles), {{"system", " \n"}, {"tool", ""}, thought}), Left{});
 }
 
 TEST(ChatCheck, CallsAndNames) {
   const ChatRenderer renderer = Template(kTwoRoles);
-  ChatMessage named = Message("user", "a");
+  ChatMessage named = {"user", "a"};
   named.name = "Ann";
   EXPECT_EQ(LeftOut(renderer, {named, Call("f")}),
             (Left{{0, MessagePart::kName}, {1, MessagePart::kCalls}}));
@@ -101,22 +90,21 @@ TEST(ChatCheck, ATemplateThatRefusesMarksIsSearchedForTheText) {
       "{% for m in messages %}{% if m.role == 'system' and m.content not in ['en', 'de'] %}"
       "{{ raise_exception('no such language') }}{% endif %}"
       "{% if m.role != 'tool' %}{{ m.content }}{% endif %}{% endfor %}");
-  EXPECT_EQ(LeftOut(picky, {Message("system", "de"), Message("user", " a b ")}), Left{});
-  EXPECT_EQ(LeftOut(picky, {Message("system", "de"), Message("tool", "rain")}),
-            (Left{{1, MessagePart::kText}}));
+  EXPECT_EQ(LeftOut(picky, {{"system", "de"}, {"user", " a b "}}), Left{});
+  EXPECT_EQ(LeftOut(picky, {{"system", "de"}, {"tool", "rain"}}), (Left{{1, MessagePart::kText}}));
 }
 
 TEST(ChatCheck, TheFamiliesFormatsShowAllThatTheyTake) {
-  ChatMessage thought = Message("assistant", "so");
+  ChatMessage thought = {"assistant", "so"};
   thought.reasoning = "hm";
-  std::vector<ChatMessage> messages = {Message("system", "a"),
-                                       Message("user", "b"),
+  std::vector<ChatMessage> messages = {{"system", "a"},
+                                       {"user", "b"},
                                        thought,
-                                       Message("system", "c"),
-                                       Message("system", "d"),
-                                       Message("user", "e"),
-                                       Message("assistant", "<think>x</think>f"),
-                                       Message("user", "g")};
+                                       {"system", "c"},
+                                       {"system", "d"},
+                                       {"user", "e"},
+                                       {"assistant", "<think>x</think>f"},
+                                       {"user", "g"}};
   for (const ChatFormat format :
        {ChatFormat::kDeepseekV2, ChatFormat::kDeepseekV25, ChatFormat::kDeepseekV3,
         ChatFormat::kDeepseekR1, ChatFormat::kDeepseekV31, ChatFormat::kDeepseekV32,
@@ -127,8 +115,8 @@ TEST(ChatCheck, TheFamiliesFormatsShowAllThatTheyTake) {
       options.thinking = thinking;
       EXPECT_EQ(LeftOut(renderer, messages, options), Left{}) << ChatFormatName(format);
       if (format == ChatFormat::kDeepseekV2) continue;
-      const std::vector<ChatMessage> tools = {Message("user", "a"), Call("f", R"({"x": "y"})"),
-                                              Message("tool", "rain"), Message("user", "b")};
+      const std::vector<ChatMessage> tools = {
+          {"user", "a"}, Call("f", R"({"x": "y"})"), {"tool", "rain"}, {"user", "b"}};
       EXPECT_EQ(LeftOut(renderer, tools, options), Left{}) << ChatFormatName(format);
     }
   }

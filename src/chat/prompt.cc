@@ -14,17 +14,10 @@
 namespace latte {
 namespace {
 
-ChatMessage Message(std::string role, std::string content) {
-  ChatMessage message;
-  message.role = std::move(role);
-  message.content = std::move(content);
-  return message;
-}
-
 // A conversation that shows how a format continues after an answer.
 constexpr std::string_view kAnswer = "espresso";
 std::vector<ChatMessage> SampleChat() {
-  return {Message("user", "?"), Message("assistant", std::string(kAnswer)), Message("user", "?")};
+  return {{"user", "?"}, {"assistant", std::string(kAnswer)}, {"user", "?"}};
 }
 
 bool HasRole(std::span<const ChatMessage> messages, std::string_view role) {
@@ -95,7 +88,7 @@ Result<ChatPromptBuilder> ChatPromptBuilder::CreateFor(const Tokenizer& tokenize
         std::find(out.stop_tokens_.begin(), out.stop_tokens_.end(), *id) == out.stop_tokens_.end())
       out.stop_tokens_.push_back(*id);
   out.has_thinking_switch_ = out.FindThinkingSwitch();
-  const std::vector<ChatMessage> question = {Message("user", "?")};
+  const std::vector<ChatMessage> question = {{"user", "?"}};
   if (const auto opening = out.renderer_.Render(question)) {
     out.thinks_by_itself_ = EndsInThought(*opening);
     out.shows_messages_ = FindUnshown(out.renderer_, question, {}, *opening).empty();
@@ -111,8 +104,7 @@ Result<ChatPromptBuilder> ChatPromptBuilder::CreateFor(const Tokenizer& tokenize
 // Some formats lack the role "developer", the newer name of system messages. DeepSeek-V3.2 uses it
 // for a purpose of its own, and leaves it out when thinking.
 bool ChatPromptBuilder::ShowsDevelopers() const {
-  const std::vector<ChatMessage> sample = {Message("developer", std::string(kAnswer)),
-                                           Message("user", "?")};
+  const std::vector<ChatMessage> sample = {{"developer", std::string(kAnswer)}, {"user", "?"}};
   for (const bool thinking : {false, true}) {
     ChatOptions options;
     options.thinking = thinking;
@@ -129,7 +121,7 @@ bool ChatPromptBuilder::ShowsTools() const {
       R"([{{"type": "function", "function": {{"name": "{}", "description": "?", "parameters": )"
       R"({{"type": "object", "properties": {{}}}}}}}}])",
       kTool);
-  const auto prompt = renderer_.Render(std::vector{Message("user", "?")}, options);
+  const auto prompt = renderer_.Render(std::vector{ChatMessage{"user", "?"}}, options);
   return prompt && JoinPieces(*prompt).find(kTool) != std::string::npos;
 }
 
@@ -183,8 +175,7 @@ Result<std::vector<std::string>> ChatPromptBuilder::NotesOn(
 // Some templates open the answer together with the user's text, and write a system message that
 // follows as the beginning of that answer.
 bool ChatPromptBuilder::OpensBeforeSystem() const {
-  const std::vector<ChatMessage> chat = {Message("user", "?"),
-                                         Message("system", std::string(kAnswer))};
+  const std::vector<ChatMessage> chat = {{"user", "?"}, {"system", std::string(kAnswer)}};
   const auto question = renderer_.Render(std::span(chat).first(1));
   const auto later = renderer_.Render(chat);
   if (!question || !later || question->empty() || later->empty()) return false;
@@ -220,7 +211,7 @@ Status ChatPromptBuilder::CheckEnd(std::span<const ChatMessage> messages,
   without.add_generation_prompt = false;
   const auto same = renderer_.Render(messages, without);
   if (!same || JoinPieces(*same) != JoinPieces(prompt)) return {};
-  const auto question = renderer_.Render(std::vector{Message("user", "?")}, options);
+  const auto question = renderer_.Render(std::vector{ChatMessage{"user", "?"}}, options);
   if (!question || question->empty()) return {};
   const TextPiece& opening = question->back();
   if (opening.from_template && opening.text == prompt.back().text) return {};

@@ -18,13 +18,6 @@ using Ids = std::vector<int32_t>;
 
 const std::string kRoot = LATTE_SOURCE_DIR;
 
-ChatMessage Message(std::string role, std::string content) {
-  ChatMessage message;
-  message.role = std::move(role);
-  message.content = std::move(content);
-  return message;
-}
-
 ModelConfig Config(std::string type, std::vector<int64_t> eos = {}) {
   ModelConfig config;
   config.model_type = std::move(type);
@@ -39,9 +32,10 @@ void ExpectSafe(const ChatPromptBuilder& builder, const std::string& turn, const
   const Tokenizer& tokenizer = builder.tokenizer();
   const int32_t turn_id = tokenizer.TokenId(turn).value();
   const int32_t end_id = tokenizer.TokenId(end).value();
-  const std::vector<ChatMessage> polite = {Message("system", "Be kind.\n"), Message("user", "Hi "),
-                                           Message("assistant", "Hello,\nyou! 日本"),
-                                           Message("user", " 12345 it's ok?\n")};
+  const std::vector<ChatMessage> polite = {{"system", "Be kind.\n"},
+                                           {"user", "Hi "},
+                                           {"assistant", "Hello,\nyou! 日本"},
+                                           {"user", " 12345 it's ok?\n"}};
   const Ids ids = builder.Build(polite)->ids;
   EXPECT_EQ(Count(ids, turn_id), 2);
   EXPECT_EQ(ids, *tokenizer.Encode(*tokenizer.Decode(ids), {.parse_special = true}));
@@ -62,7 +56,7 @@ TEST(ChatPrompt, OfTheModelThatComesWithLatte) {
   EXPECT_FALSE(builder.has_thinking_switch());
   const std::string text = "<｜begin▁of▁sentence｜>S<｜User｜>A story, please.<｜Assistant｜>";
   const auto prompt =
-      builder.Build(std::vector{Message("system", "S"), Message("user", "A story, please.")});
+      builder.Build(std::vector{ChatMessage{"system", "S"}, {"user", "A story, please."}});
   EXPECT_EQ(prompt->ids, *tokenizer.Encode(text, {.parse_special = true}));
   EXPECT_FALSE(prompt->in_thought);
   ExpectSafe(builder, "<｜User｜>", "<｜end▁of▁sentence｜>");
@@ -133,7 +127,7 @@ TEST(ChatPrompt, ATemplateThatRefusesTheSampleStillWorks) {
       WithTemplate("{% if messages | length > 1 %}{{ raise_exception('one') }}{% endif %}<u>");
   ASSERT_TRUE(builder) << ToString(builder.error());
   EXPECT_TRUE(builder->stop_tokens().empty());
-  EXPECT_EQ(builder->Build(std::vector{Message("user", "x")})->ids, Ids{256});
+  EXPECT_EQ(builder->Build(std::vector{ChatMessage{"user", "x"}})->ids, Ids{256});
 }
 
 TEST(ChatPrompt, KnowsWhetherTheAnswerBeginsInsideAThought) {
@@ -142,9 +136,9 @@ TEST(ChatPrompt, KnowsWhetherTheAnswerBeginsInsideAThought) {
   EXPECT_TRUE(builder->has_thinking_switch());
   ChatOptions thinking;
   thinking.thinking = true;
-  EXPECT_TRUE(builder->Build(std::vector{Message("user", "x")}, thinking)->in_thought);
-  EXPECT_FALSE(builder->Build(std::vector{Message("user", "x")})->in_thought);
-  EXPECT_FALSE(builder->Build(std::vector{Message("user", "<think>")})->in_thought);
+  EXPECT_TRUE(builder->Build(std::vector{ChatMessage{"user", "x"}}, thinking)->in_thought);
+  EXPECT_FALSE(builder->Build(std::vector{ChatMessage{"user", "x"}})->in_thought);
+  EXPECT_FALSE(builder->Build(std::vector{ChatMessage{"user", "<think>"}})->in_thought);
 }
 
 std::string Rendered(const ChatPromptBuilder& builder, const std::vector<ChatMessage>& messages,
@@ -154,7 +148,7 @@ std::string Rendered(const ChatPromptBuilder& builder, const std::vector<ChatMes
 }
 
 TEST(ChatPrompt, DevelopersAreSystemWhereAFormatHasOnlyThat) {
-  const std::vector<ChatMessage> chat = {Message("developer", "d"), Message("user", "x")};
+  const std::vector<ChatMessage> chat = {{"developer", "d"}, {"user", "x"}};
   const std::string system =
       "{% for m in messages %}{% if m.role == 'system' %}[{{ m.content }}]{% endif %}"
       "{% if m.role == 'user' %}<u>{{ m.content }}{% endif %}{% endfor %}";
@@ -177,8 +171,7 @@ TEST(ChatPrompt, DevelopersAreSystemWhereAFormatHasOnlyThat) {
 
 TEST(ChatPrompt, DevelopersAreSystemInTheFamiliesFormats) {
   const auto tokenizer = Tokenizer::FromJson(Dump(SmallTokenizer())).value();
-  const std::vector<ChatMessage> developer = {Message("user", "x"), Message("developer", "d"),
-                                              Message("user", "y")};
+  const std::vector<ChatMessage> developer = {{"user", "x"}, {"developer", "d"}, {"user", "y"}};
   std::vector<ChatMessage> system = developer;
   system[1].role = "system";
   for (const char* type : {"deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2"}) {
@@ -204,17 +197,16 @@ constexpr auto kOpensAfterUsers =
 
 TEST(ChatPrompt, SystemMessagesStandBeforeTheAnswerThatATemplateOpensWithTheQuestion) {
   const auto builder = WithTemplate(kOpensAfterUsers);
-  const ChatMessage user = Message("user", "x");
-  EXPECT_EQ(ArrangedAndRendered(*builder, {user, Message("system", "s")}), "<u>x\n\ns</a>");
-  EXPECT_EQ(ArrangedAndRendered(*builder,
-                                {user, Message("system", "s"), Message("assistant", "y"), user}),
+  const ChatMessage user = {"user", "x"};
+  EXPECT_EQ(ArrangedAndRendered(*builder, {user, {"system", "s"}}), "<u>x\n\ns</a>");
+  EXPECT_EQ(ArrangedAndRendered(*builder, {user, {"system", "s"}, {"assistant", "y"}, user}),
             "<u>x\n\ns</a>y<u><u>x</a>");
-  EXPECT_EQ(ArrangedAndRendered(*builder, {Message("system", "s"), user}), "s<u>x</a>");
+  EXPECT_EQ(ArrangedAndRendered(*builder, {{"system", "s"}, user}), "s<u>x</a>");
   // A format that has a place for it keeps it there.
   EXPECT_EQ(
       ArrangedAndRendered(
           *WithTemplate("{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}</a>"),
-          {user, Message("system", "s"), Message("developer", "d")}),
+          {user, {"system", "s"}, {"developer", "d"}}),
       "user:x;system:s;developer:d;</a>");
 }
 
@@ -225,8 +217,8 @@ TEST(ChatPrompt, AnAnswerIsNotFollowedByTextThatNoAnswerBegins) {
     EXPECT_EQ(built.error().code, Code::kUnsupported);
     return built.error().message;
   };
-  const ChatMessage user = Message("user", "x");
-  const ChatMessage answer = Message("assistant", "y");
+  const ChatMessage user = {"user", "x"};
+  const ChatMessage answer = {"assistant", "y"};
   ChatMessage call = answer;
   call.tool_calls = {{"1", "f", "{}"}};
   const auto tokenizer = Tokenizer::FromJson(Dump(SmallTokenizer())).value();
@@ -240,9 +232,8 @@ TEST(ChatPrompt, AnAnswerIsNotFollowedByTextThatNoAnswerBegins) {
                        .value();
   EXPECT_EQ(v31.format(), ChatFormat::kDeepseekV31);
   EXPECT_NE(refused(v31, {user, answer}).find("message 1: "), std::string::npos);
-  EXPECT_NE(refused(v31, {user, answer, Message("system", "s")}).find("message 1: "),
-            std::string::npos);
-  EXPECT_EQ(refused(v32, {user, answer, Message("system", "s")}), "");
+  EXPECT_NE(refused(v31, {user, answer, {"system", "s"}}).find("message 1: "), std::string::npos);
+  EXPECT_EQ(refused(v32, {user, answer, {"system", "s"}}), "");
   EXPECT_EQ(refused(v32, {user, answer, user}), "");
   EXPECT_NE(refused(*WithTemplate(kOpensAfterUsers), {user, answer}).find("message 1: "),
             std::string::npos);
@@ -273,23 +264,23 @@ TEST(ChatPrompt, WhatAFormatLeavesOutIsRefusedWithPlaceAndRole) {
     const auto prompt = builder->Build(messages);
     return prompt ? "" : ToString(prompt.error());
   };
-  ChatMessage call = Message("assistant", "so");
+  ChatMessage call = {"assistant", "so"};
   call.tool_calls = {{"1", "f", "{}"}};
   const std::pair<std::vector<ChatMessage>, std::vector<std::string>> table[] = {
-      {{Message("system", "s"), Message("user", "x")}, {"message 0", "the text", "'system'"}},
-      {{Message("user", "x"), Message("tool", "x")}, {"message 1", "the text", "'tool'"}},
-      {{Message("user", "x"), call}, {"message 1", "the tool calls", "'assistant'"}},
+      {{{"system", "s"}, {"user", "x"}}, {"message 0", "the text", "'system'"}},
+      {{{"user", "x"}, {"tool", "x"}}, {"message 1", "the text", "'tool'"}},
+      {{{"user", "x"}, call}, {"message 1", "the tool calls", "'assistant'"}},
   };
   for (const auto& [messages, words] : table)
     for (const std::string& word : words)
       EXPECT_NE(error(messages).find(word), std::string::npos) << word << ": " << error(messages);
-  EXPECT_EQ(error({Message("user", "x"), Message("assistant", "y")}), "");
+  EXPECT_EQ(error({{"user", "x"}, {"assistant", "y"}}), "");
 }
 
 TEST(ChatPrompt, ANameThatIsNotShownIsNoted) {
-  ChatMessage named = Message("user", "x");
+  ChatMessage named = {"user", "x"};
   named.name = "Ann";
-  ChatMessage result = Message("tool", "x");
+  ChatMessage result = {"tool", "x"};
   result.name = "f";
   const auto notes = [&](const std::string& source) {
     return WithTemplate(source)->Build(std::vector{named, result})->notes;
@@ -301,8 +292,8 @@ TEST(ChatPrompt, ANameThatIsNotShownIsNoted) {
 }
 
 TEST(ChatPrompt, AnswersThatAreNotShownAreNoted) {
-  const std::vector<ChatMessage> chat = {Message("user", "x"), Message("assistant", "y"),
-                                         Message("user", "z"), Message("assistant", "y")};
+  const std::vector<ChatMessage> chat = {
+      {"user", "x"}, {"assistant", "y"}, {"user", "z"}, {"assistant", "y"}};
   const auto built =
       WithTemplate("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}")
           ->Build(chat);
@@ -312,7 +303,7 @@ TEST(ChatPrompt, AnswersThatAreNotShownAreNoted) {
 }
 
 TEST(ChatPrompt, AFormatThatShowsNoQuestionIsTakenAtItsWord) {
-  const auto built = WithTemplate("<u>")->Build(std::vector{Message("user", "x")});
+  const auto built = WithTemplate("<u>")->Build(std::vector{ChatMessage{"user", "x"}});
   ASSERT_TRUE(built) << built.error().message;
   EXPECT_EQ(built->notes.size(), 1u);
 }

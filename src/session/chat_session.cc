@@ -8,13 +8,6 @@
 namespace latte {
 namespace {
 
-ChatMessage Message(std::string role, std::string content) {
-  ChatMessage message;
-  message.role = std::move(role);
-  message.content = std::move(content);
-  return message;
-}
-
 ChatEnd EndOf(const Completion& answer, bool cancelled, int64_t max_new_tokens) {
   if (cancelled) return ChatEnd::kCancelled;
   if (answer.reason == FinishReason::kStop) return ChatEnd::kStop;
@@ -45,7 +38,7 @@ Result<ChatSession> ChatSession::Create(ChatPromptBuilder builder, Engine* engin
 // Refuses what the format does not accept now, not after the next question.
 Status ChatSession::CheckFormat(const std::vector<ChatMessage>& messages) const {
   std::vector<ChatMessage> asked = messages;
-  asked.push_back(Message("user", "?"));
+  asked.push_back(ChatMessage{"user", "?"});
   return builder_.Build(asked, {.thinking = settings_.thinking}).map([](const ChatPrompt&) {});
 }
 
@@ -68,7 +61,7 @@ Status ChatSession::SetParams(ChatParams params) {
 
 void ChatSession::Reset() {
   messages_.clear();
-  if (settings_.system) messages_.push_back(Message("system", *settings_.system));
+  if (settings_.system) messages_.push_back(ChatMessage{"system", *settings_.system});
 }
 
 bool ChatSession::Undo() {
@@ -84,7 +77,7 @@ Result<ChatPrompt> ChatSession::BuildPrompt() const {
 }
 
 Result<ChatAnswer> ChatSession::Ask(std::string text, const Callback& on_step) {
-  messages_.push_back(Message("user", std::move(text)));
+  messages_.push_back(ChatMessage{"user", std::move(text)});
   Result<ChatAnswer> answer = BuildPrompt().and_then([&](const ChatPrompt& prompt) {
     return Answer(prompt, on_step).map([&](ChatAnswer done) {
       const bool began = !done.tokens.empty() || done.end != ChatEnd::kCancelled;

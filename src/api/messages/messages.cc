@@ -29,8 +29,9 @@ Result<std::string> BlockText(const Json& block) {
   return block.GetString("text");
 }
 
-// A string, or blocks of text, which are joined by newlines. `where`: for errors.
-Result<std::string> PlainText(const Json& content, std::string_view where) {
+// A string, or the texts of blocks, joined by newlines. text_of(block, type).
+template <class F>
+Result<std::string> JoinedText(const Json& content, const F& text_of) {
   if (content.is_string()) return content.AsString();
   if (!content.is_array())
     return InvalidArgument(content.path() + ": expected a string or an array of blocks");
@@ -38,12 +39,18 @@ Result<std::string> PlainText(const Json& content, std::string_view where) {
   for (size_t i = 0; i < content.size(); ++i) {
     const Json block = content.At(i);
     LATTE_ASSIGN_OR_RETURN(const std::string type, BlockType(block));
-    if (type != "text") return NoSuchPart(block, type, where);
-    LATTE_ASSIGN_OR_RETURN(const std::string part, BlockText(block));
+    LATTE_ASSIGN_OR_RETURN(const std::string part, text_of(block, type));
     if (i > 0) text += '\n';
     text += part;
   }
   return text;
+}
+
+// Of blocks of text alone. `where`: for errors.
+Result<std::string> PlainText(const Json& content, std::string_view where) {
+  return JoinedText(content, [where](const Json& block, std::string_view type) {
+    return type == "text" ? BlockText(block) : NoSuchPart(block, type, where);
+  });
 }
 
 // A text, or what stands in the prompt for a block that is none.
@@ -62,20 +69,7 @@ Result<std::string> ShownText(const Json& block, std::string_view type) {
 }
 
 // The content of a result: whatever a tool gave stays in the conversation.
-Result<std::string> ResultText(const Json& content) {
-  if (content.is_string()) return content.AsString();
-  if (!content.is_array())
-    return InvalidArgument(content.path() + ": expected a string or an array of blocks");
-  std::string text;
-  for (size_t i = 0; i < content.size(); ++i) {
-    const Json block = content.At(i);
-    LATTE_ASSIGN_OR_RETURN(const std::string type, BlockType(block));
-    LATTE_ASSIGN_OR_RETURN(const std::string part, ShownText(block, type));
-    if (i > 0) text += '\n';
-    text += part;
-  }
-  return text;
-}
+Result<std::string> ResultText(const Json& content) { return JoinedText(content, ShownText); }
 
 std::string WithoutBilling(std::string text) {
   if (text.starts_with(kBilling)) text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
