@@ -211,11 +211,4 @@ std::string JoinPieces(std::span<const TextPiece> pieces) {
   return out;
 }
 
-Result<std::string> RenderChat(const ChatModel& model, std::span<const ChatMessage> messages,
-                               const ChatOptions& options) {
-  LATTE_ASSIGN_OR_RETURN(const ChatRenderer renderer, ChatRenderer::Create(model));
-  LATTE_ASSIGN_OR_RETURN(const std::vector<TextPiece> pieces, renderer.Render(messages, options));
-  return JoinPieces(pieces);
-}
-
 }  // namespace latte

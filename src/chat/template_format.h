@@ -134,9 +134,4 @@ class ChatRenderer {
 // The text of all pieces.
 std::string JoinPieces(std::span<const TextPiece> pieces);
 
-// The prompt as one string, for display. Use Render() to tokenise: it keeps the origins apart.
-[[nodiscard]] Result<std::string> RenderChat(const ChatModel& model,
-                                             std::span<const ChatMessage> messages,
-                                             const ChatOptions& options = {});
-
 }  // namespace latte

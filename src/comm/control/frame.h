@@ -26,7 +26,7 @@ enum class FrameType : uint32_t {
   kJoin = 2,       // rank → front: who it is, nonce, proof of the secret
   kWelcome = 3,    // front → rank: proof of the secret
   kRefusal = 4,    // front → rank: why it may not join
-  kHeartbeat = 5,  // both ways: steps done
+  kHeartbeat = 5,  // both ways
   kLost = 6,       // both ways: the rank that is lost, and why
   kData = 7,       // both ways: bytes that this layer does not read
   kLeave = 8,      // both ways: the end of this connection is no loss

@@ -46,8 +46,7 @@ struct ControlFront::State {
         secret(std::move(key)),
         options(limits),
         events(std::move(callbacks)),
-        members(world.world_size),
-        steps(world.world_size) {}
+        members(world.world_size) {}
 
   void Run();
   void RunOnce();
@@ -84,7 +83,6 @@ struct ControlFront::State {
   std::condition_variable changed;
   bool stopping = false;
   std::vector<std::pair<int, std::string>> waiting;  // rank, bytes to send
-  std::vector<uint64_t> steps;
   std::set<int> joined;
   std::optional<RankLost> lost;  // written by the thread
 
@@ -155,11 +153,6 @@ void ControlFront::Send(int rank, std::string bytes) {
     state_->waiting.emplace_back(rank, std::move(bytes));
   }
   Wake(state_->wakeup);
-}
-
-uint64_t ControlFront::StepsOf(int rank) const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->steps[static_cast<size_t>(rank)];
 }
 
 void ControlFront::State::Run() {
@@ -263,11 +256,8 @@ void ControlFront::State::ReadMember(int rank) {
 
 void ControlFront::State::OnFrame(int rank, Frame frame) {
   switch (frame.type) {
-    case FrameType::kHeartbeat: {
-      const std::lock_guard lock(mutex);
-      steps[static_cast<size_t>(rank)] = FieldReader(frame.payload).U64();
+    case FrameType::kHeartbeat:
       return;
-    }
     case FrameType::kData:
       if (events.data) events.data(rank, std::move(frame.payload));
       return;
@@ -318,7 +308,7 @@ void ControlFront::State::Beat(Clock::time_point now) {
   may_accept = true;
   for (size_t i = 0; i < members.size(); ++i) {
     const int rank = static_cast<int>(i);
-    Tell(rank, FrameType::kHeartbeat, HeartbeatPayload(0));
+    Tell(rank, FrameType::kHeartbeat, "");
     const GroupMember& member = members[i];
     if (member.connection && now - member.connection->last_heard() > options.patience()) {
       Drop(rank, SilenceText(options));

@@ -63,9 +63,6 @@ class ControlFront {
   // there any more gets nothing; its loss is reported by `lost`.
   void Send(int rank, std::string bytes);
 
-  // Steps that the rank has reported with its last heartbeat.
-  uint64_t StepsOf(int rank) const;
-
  private:
   struct State;
   static Result<std::unique_ptr<ControlFront>> Start(std::unique_ptr<State> state);

@@ -13,12 +13,6 @@ constexpr size_t kMostText = 512;
 
 }  // namespace
 
-std::string HeartbeatPayload(uint64_t steps) {
-  FieldWriter fields;
-  fields.U64(steps);
-  return fields.bytes();
-}
-
 std::string LostPayload(const RankLost& lost) {
   FieldWriter fields;
   fields.U32(static_cast<uint32_t>(lost.rank()));

@@ -1,6 +1,6 @@
 // Payloads of the frames after the handshake.
 //
-//   kHeartbeat  u64 steps done
+//   kHeartbeat  empty
 //   kLost       u32 rank, 2^32 - 1: unknown; then text, at most 512 bytes
 #pragma once
 
@@ -14,7 +14,6 @@
 
 namespace latte {
 
-std::string HeartbeatPayload(uint64_t steps);
 std::string LostPayload(const RankLost& lost);
 // A rank that is not of the world is unknown.
 RankLost ReadLost(std::string_view payload, uint32_t world_size);

@@ -1,7 +1,6 @@
 #include "src/comm/control/rank.h"
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <iterator>
 #include <mutex>
@@ -74,7 +73,6 @@ struct ControlRank::State {
   const ControlOptions options;
   const ControlEvents events;
   const Socket wakeup = MakeWakeup();
-  std::atomic<uint64_t> steps = 0;
 
   // Used by the thread alone.
   Clock::time_point next_beat = Clock::now();
@@ -129,8 +127,6 @@ void ControlRank::Send(std::string bytes) {
   state_->Put(FrameType::kData, std::move(bytes));
 }
 
-void ControlRank::SetSteps(uint64_t steps) { state_->steps = steps; }
-
 void ControlRank::Report(const RankLost& lost) {
   state_->Put(FrameType::kLost, LostPayload(lost));
   std::unique_lock lock(state_->mutex);
@@ -176,9 +172,7 @@ void ControlRank::State::RunOnce() {
   SendWaiting();
   if (now < next_beat) return;
   next_beat = now + options.interval;
-  if (open) {
-    Check(connection.Send(FrameType::kHeartbeat, HeartbeatPayload(steps), options.most_waiting));
-  }
+  if (open) Check(connection.Send(FrameType::kHeartbeat, "", options.most_waiting));
   if (open && now - connection.last_heard() > options.patience()) {
     Check(Fail(Code::kUnavailable, SilenceText(options)));
   }

@@ -23,8 +23,6 @@ class ControlRank {
   ~ControlRank();
 
   void Send(std::string bytes);
-  // The number of steps that the next heartbeat reports.
-  void SetSteps(uint64_t steps);
 
   // Tells the front which rank this one has lost, so that it names the culprit and not this rank,
   // which ends now. Returns when the front has the message, or after ControlOptions::interval.

@@ -88,9 +88,4 @@ SpreadRule::SpreadRule(const Settings& group, const ModelConfig& config)
   from_ = SpreadPaysFrom(config, group.rates, group.options.dp, group.longest).value_or(kNever);
 }
 
-std::optional<int64_t> SpreadRule::from() const {
-  if (from_ == kNever) return std::nullopt;
-  return from_;
-}
-
 }  // namespace latte

@@ -46,11 +46,8 @@ class SpreadRule {
     return prompt >= from_ || prompt + std::min(answer, kExpectedAnswer) > group_tokens_;
   }
 
-  // The length from which a prompt is spread although a group has room for it. None: there is none.
-  std::optional<int64_t> from() const;
-
  private:
-  int64_t from_;
+  int64_t from_;          // the length from which a prompt is spread although a group has room
   int64_t group_tokens_;  // the longest sequence of a group
 };
 

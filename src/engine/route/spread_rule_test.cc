@@ -34,7 +34,6 @@ TEST(SpreadRule, ARequestThatNoGroupHoldsIsSpread) {
   ModelConfig config = Config();
   config.dense_width = 1 << 20;  // a pass over the weights costs more than attention
   const SpreadRule rule(GroupOf(100, 12'000), config);
-  EXPECT_FALSE(rule.from());
   EXPECT_FALSE(rule.Spreads(100, 100));
   EXPECT_FALSE(rule.Spreads(6'300, 100));
   EXPECT_TRUE(rule.Spreads(6'300, 101));
@@ -48,8 +47,7 @@ TEST(SpreadRule, ThePriceDecidesAboutRequestsThatAGroupHolds) {
   const ModelConfig config = Config();
   const Settings group = GroupOf(20'000, 1 << 20);
   const SpreadRule rule(group, config);
-  ASSERT_TRUE(rule.from());
-  const int64_t from = *rule.from();
+  const int64_t from = SpreadPaysFrom(config, group.rates, 2, group.longest).value_or(0);
   EXPECT_GT(from, 100);
   EXPECT_TRUE(rule.Spreads(from, 1));
   EXPECT_FALSE(rule.Spreads(from - 1, 1));
@@ -58,8 +56,7 @@ TEST(SpreadRule, ThePriceDecidesAboutRequestsThatAGroupHolds) {
   // More weights to read: longer prompts.
   ModelConfig large = config;
   large.dense_width = 64 * 1024;
-  const SpreadRule of_large(group, large);
-  EXPECT_TRUE(!of_large.from() || *of_large.from() > from);
+  EXPECT_FALSE(SpreadRule(group, large).Spreads(from, 1));
 }
 
 TEST(SpreadRule, TheCallerMaySayFromWhere) {

@@ -176,8 +176,7 @@ class Runner {
   std::vector<int64_t> own_slots_;  // the same of its slots
   std::vector<std::byte> sent_;     // the leader's: a page of another rank
   std::vector<SequenceChunk> chunks_;
-  std::vector<TensorView> page_layers_;  // of a stream
-  const Step* step_ = nullptr;           // whose logits are still to be computed; null: none
+  const Step* step_ = nullptr;  // whose logits are still to be computed; null: none
   int64_t next_block_ = 0;
   int64_t hidden_rows_ = 0;
   int64_t draft_rows_ = 0;

@@ -105,12 +105,4 @@ PathChoice ChoosePath(const MlaDims& dims, const PromptShape& prompt, const MlaR
   return out;
 }
 
-std::vector<PathChoice> ChoosePaths(const MlaDims& dims, std::span<const PromptShape> prompts,
-                                    const MlaRates& rates, const IndexerDims& indexer) {
-  std::vector<PathChoice> out;
-  out.reserve(prompts.size());
-  for (const PromptShape& prompt : prompts) out.push_back(ChoosePath(dims, prompt, rates, indexer));
-  return out;
-}
-
 }  // namespace latte

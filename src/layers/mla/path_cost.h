@@ -3,9 +3,6 @@
 // Tokens that choose their keys (§12) are sparse on any path; here they only have a price.
 #pragma once
 
-#include <span>
-#include <vector>
-
 #include "src/checkpoint/config/model_config.h"
 #include "src/layers/mla/calibration.h"
 #include "src/layers/step_context.h"
@@ -45,9 +42,5 @@ struct PathChoice {
 // Requires: with an indexer, rates.indexer is not empty.
 PathChoice ChoosePath(const MlaDims& dims, const PromptShape& prompt, const MlaRates& rates,
                       const IndexerDims& indexer = {});
-
-// One choice per prompt, in order.
-std::vector<PathChoice> ChoosePaths(const MlaDims& dims, std::span<const PromptShape> prompts,
-                                    const MlaRates& rates, const IndexerDims& indexer = {});
 
 }  // namespace latte

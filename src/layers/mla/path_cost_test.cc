@@ -88,14 +88,6 @@ TEST(Dispatch, MemoryBoundsWhatHasFewFlops) {
   EXPECT_NEAR(out.absorbed.seconds, out.absorbed.bytes / 0.1e9, 1e-12);
 }
 
-TEST(Dispatch, OneChoicePerPrompt) {
-  const std::vector<PromptShape> prompts = {{1, 4096}, {512, 0}};
-  const std::vector<PathChoice> out = ChoosePaths(V3Dims(), prompts, Even());
-  ASSERT_EQ(out.size(), 2u);
-  EXPECT_EQ(out[0].path, MlaPath::kAbsorbed);
-  EXPECT_EQ(out[1].path, MlaPath::kLatent);
-}
-
 TEST(Dispatch, PricesATokenThatChoosesItsKeys) {
   const PathChoice out = ChoosePath(V3Dims(), {1, 4095}, Even(), kIndexer);
   EXPECT_EQ(out.dense_tokens, 0);

@@ -20,9 +20,6 @@
 
 namespace latte {
 
-// The Content-Type of Metrics::Text.
-constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
-
 struct MetricsOptions {
   std::string model_name;                  // of the label model_name
   std::string version;                     // of Latte

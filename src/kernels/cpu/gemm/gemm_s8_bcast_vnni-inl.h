@@ -350,12 +350,6 @@ void BcastSlice(const GemmTask& t, const BcastAChunk* packed) {
   }
 }
 
-// Whether at most an eighth of the lanes stays empty.
-constexpr bool FillsLanes(int64_t m) {
-  const int64_t lanes = (m + kSumLanes - 1) / kSumLanes * kSumLanes;
-  return 8 * m >= 7 * lanes;
-}
-
 // Slices of up to 64 packed rows of A, as even as the lanes allow.
 template <class Kind>
 void GemmS8VnniBcast(const GemmTask& task) {

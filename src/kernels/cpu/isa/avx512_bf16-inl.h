@@ -256,12 +256,6 @@ struct Avx512Bf16 : Avx512 {
   static Pairs FirstOfPairs(Pairs v) {
     return As(_mm512_and_si512(Bits(v), _mm512_set1_epi32(0xffff)));
   }
-  // The first values of pairs as f32, and the second ones.
-  static Vec EvenOfPairs(Pairs v) { return _mm512_castsi512_ps(_mm512_slli_epi32(Bits(v), 16)); }
-  static Vec OddOfPairs(Pairs v) {
-    const __m512i upper = _mm512_set1_epi32(static_cast<int32_t>(0xffff0000));
-    return _mm512_castsi512_ps(_mm512_and_si512(Bits(v), upper));
-  }
   // Interleaves values of a and b: the first four, or the last four, of every eight.
   static Pairs UnpackLow(Pairs a, Pairs b) { return As(_mm512_unpacklo_epi16(Bits(a), Bits(b))); }
   static Pairs UnpackHigh(Pairs a, Pairs b) { return As(_mm512_unpackhi_epi16(Bits(a), Bits(b))); }

@@ -16,9 +16,6 @@ namespace {
 constexpr int64_t kMhaKeys = 256;  // per block
 constexpr int64_t kMhaSteps = kMhaKeys / kStep;
 constexpr int64_t kGroupPairRows = 2 * kTileSide;
-constexpr int64_t kGroupPairs = kMaxAmxQueries / kGroupPairRows;
-constexpr int64_t kHeadSteps = kMaxHeadWidth / kStep;      // of N+R
-constexpr int64_t kHeadTiles = kMaxHeadWidth / kTileSide;  // of V
 // Stride of a row of scores: an odd number of cache lines.
 constexpr int64_t kScoreStride = kMhaKeys + kTileSide;
 // A maximum may rise by this much, in units of log2, before O and sums are rescaled.
