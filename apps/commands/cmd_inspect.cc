@@ -12,6 +12,7 @@
 #include "src/checkpoint/check_weights.h"
 #include "src/checkpoint/model_path.h"
 #include "src/jobs/inspect.h"
+#include "src/kernels/kernel_text.h"
 
 namespace latte {
 namespace {
@@ -32,8 +33,8 @@ struct InspectFlags {
 // fmt counts the width of UTF-8 text in columns, as a terminal does.
 std::string RenderKernels(const JsonOut& rows) {
   std::string out = fmt::format(
-      "\nkernels (* decodes a token of this model)\n    {:<17} {:<36} {:<12} {:<16} {}\n", "op",
-      "name", "block", "order of sums", "types; when");
+      "\nkernels (* decodes a token of this model)\n{}    {:<17} {:<36} {:<12} {:<16} {}\n",
+      kKernelTextLegend, "op", "name", "block", "order of sums", "types; when");
   for (const JsonOut& row : rows) {
     const auto text = [&](const char* key) { return row[key].get<std::string>(); };
     const std::string types = text("types");

@@ -205,7 +205,7 @@ struct WeightKind {
   int64_t group;
 };
 constexpr WeightKind kWeightKinds[] = {{"bf16 · bf16", DType::kBF16, DType::kBF16, 0},
-                                       {"bf16 · e4m3", DType::kBF16, DType::kF8E4M3, 128},
+                                       {"bf16 · f8_e4m3", DType::kBF16, DType::kF8E4M3, 128},
                                        {"i8 · i8", DType::kI8, DType::kI8, 128},
                                        {"i8 · u4", DType::kI8, DType::kU4, 32},
                                        {"bf16 · q8_0", DType::kBF16, DType::kQ8_0, 0}};

@@ -1,4 +1,5 @@
-// What listings say of a kernel. All of it comes from the code that selects and runs the kernel.
+// The texts of a kernel in listings. They come from the functions and constants that select and run
+// the kernel, except `arithmetic` and `remark` of its entry.
 #pragma once
 
 #include <string>
@@ -9,9 +10,15 @@
 
 namespace latte {
 
-// The types that the kernel multiplies, found by asking `supports`: "bf16 × f8_e4m3, i8"; of
-// attention its arithmetic and the caches that it reads: "bf16 × bf16, fp8". "any": all types of
-// weights or caches. Empty for other ops and for the reference.
+// Explains the letters in the texts.
+inline constexpr std::string_view kKernelTextLegend =
+    "A × B: activations × weights; M: rows of A; N, K: rows and columns of B\n"
+    "G, Gx: columns of B and of A with one scale; S: rows of B with one scale\n"
+    "H: heads; C, R, V: widths of latent, rope part and value; P: tokens of a page\n";
+
+// The types that the kernel multiplies, which `supports` tells: "bf16 × f8_e4m3, i8". Attention
+// has its arithmetic and the caches that it reads: "bf16 × bf16, fp8". "any" are all types of
+// weights or caches. The text is empty for other ops and for the reference.
 std::string TypesText(const Kernel<GemmOp>& kernel);
 std::string TypesText(const Kernel<GemmTOp>& kernel);
 std::string TypesText(const Kernel<MlaDecodeOp>& kernel);

@@ -73,8 +73,8 @@ struct Kernel {
   std::string_view order = "";
 
   // For listings (kernel_text.h).
-  std::string_view arithmetic = "";  // of attention: the types of queries and weights: "s16"
-  std::string (*tile)() = nullptr;   // rows of A × rows of B of its micro-kernel
+  std::string_view arithmetic = "";  // of attention: the type of queries and weights: "s16"
+  std::string (*tile)() = nullptr;   // of gemm and gemm_t: sides of a tile of C
   Clause (*limits)() = nullptr;      // the limits of sizes in `supports`
   std::string_view remark = "";
 };

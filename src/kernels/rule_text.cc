@@ -15,14 +15,15 @@ Clause::Text Clause::Joined(const Text& a, const Text& b, Join join) {
 }
 
 Clause operator&&(const Clause& a, const Clause& b) {
-  if (a.text_.text.empty()) return b;
-  if (b.text_.text.empty()) return a;
+  if (a.always() || b.never()) return b;
+  if (b.always() || a.never()) return a;
   return {Clause::Joined(a.text_, b.text_, Clause::Join::kAnd),
           Clause::Joined(a.opposite_, b.opposite_, Clause::Join::kOr)};
 }
 
 Clause operator||(const Clause& a, const Clause& b) {
-  if (a.text_.text.empty() || b.text_.text.empty()) return true;
+  if (a.never() || b.always()) return b;
+  if (b.never() || a.always()) return a;
   return {Clause::Joined(a.text_, b.text_, Clause::Join::kOr),
           Clause::Joined(a.opposite_, b.opposite_, Clause::Join::kAnd)};
 }

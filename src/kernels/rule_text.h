@@ -9,17 +9,20 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "src/base/math.h"
 #include "src/kernels/op.h"
+#include "src/kernels/params/gemm.h"
+#include "src/kernels/params/mla.h"
 #include "src/tensor/cache_format_enum.h"
 #include "src/tensor/dtype.h"
 
 namespace latte {
 
-// The texts of a condition and of its opposite. One that always holds has no text.
+// The texts of a condition and of its opposite. A condition that always holds has no text.
 class Clause {
  public:
   Clause(bool holds)  // NOLINT(google-explicit-constructor): a rule may be `true`
@@ -41,6 +44,8 @@ class Clause {
   };
   Clause(Text text, Text opposite) : text_(std::move(text)), opposite_(std::move(opposite)) {}
   static Text Joined(const Text& a, const Text& b, Join join);
+  bool always() const { return text_.text.empty(); }
+  bool never() const { return opposite_.text.empty(); }
 
   Text text_, opposite_;
 };
@@ -85,8 +90,7 @@ inline Clause operator==(const Quantity& a, const Quantity& b) {
 
 constexpr bool IsMultiple(int64_t a, int64_t of) { return a % of == 0; }
 inline Clause IsMultiple(const Quantity& a, int64_t of) {
-  return {fmt::format("{} a multiple of {}", a.text, of),
-          fmt::format("{} no multiple of {}", a.text, of)};
+  return Compare({fmt::format("{} % {}", a.text, of)}, "=", "≠", "0");
 }
 
 // The type of an operand: "W".
@@ -96,19 +100,38 @@ struct TypeName {
 inline Clause operator==(const TypeName& a, DType b) {
   return Compare({a.text}, "=", "≠", std::string(Name(b)));
 }
+inline Clause operator!=(const TypeName& a, DType b) { return !(a == b); }
 
 // The format of a cache.
 struct FormatName {};
 Clause operator==(const FormatName&, CacheFormat b);
+inline Clause operator!=(const FormatName& a, CacheFormat b) { return !(a == b); }
 
 // A micro-architecture.
 struct UarchName {};
 Clause operator==(const UarchName&, Uarch b);
 
-// The names of the members of Op::Shape, as the members of the same name; specialised with the
-// rules.
+// The names of the members of Op::Shape that rules read. kKernelTextLegend explains them.
 template <class Op>
 struct ShapeNames;
+template <>
+struct ShapeNames<GemmOp> {
+  Quantity m{"M"}, n{"N"}, k{"K"}, x_group{"Gx"}, scale_group{"G"};
+  TypeName w{"B"};
+};
+template <>
+struct ShapeNames<GemmTOp> {
+  Quantity m{"M"}, k{"K"}, scale_group{"G"}, scale_rows{"S"};
+};
+template <>
+struct ShapeNames<MlaDecodeOp> {
+  Quantity h{"H"}, c{"C"}, r{"R"}, page_tokens{"P"};
+  FormatName kind;
+};
+template <>
+struct ShapeNames<MhaOp> {
+  Quantity v{"V"};
+};
 
 // A rule of selection from a generic expression of a shape and a micro-architecture.
 template <class Op, class Expression>

@@ -29,7 +29,7 @@ Result<std::string> BlockText(const Json& block) {
   return block.GetString("text");
 }
 
-// A string, or the texts of blocks, joined by newlines. text_of(block, type).
+// A string, or the texts of blocks, joined by newlines. text_of(block, type): the text of a block.
 template <class F>
 Result<std::string> JoinedText(const Json& content, const F& text_of) {
   if (content.is_string()) return content.AsString();
@@ -46,7 +46,7 @@ Result<std::string> JoinedText(const Json& content, const F& text_of) {
   return text;
 }
 
-// Of blocks of text alone. `where`: for errors.
+// The same with blocks of text only. `where`: for errors.
 Result<std::string> PlainText(const Json& content, std::string_view where) {
   return JoinedText(content, [where](const Json& block, std::string_view type) {
     return type == "text" ? BlockText(block) : NoSuchPart(block, type, where);

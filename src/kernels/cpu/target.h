@@ -291,12 +291,12 @@ inline constexpr int32_t kLogitBuckets = 2048;
 // Kernels of matrix products and attention: their function, its limits, and what the launch files
 // must know to divide a call into tasks. The tables (tables/*.cc) say when each is chosen.
 
-// Rows of A × rows of B of a micro-kernel's largest tile, for listings. Gemm_t: rows of A × columns
-// of B.
+// The rows and columns of C that a micro-kernel computes together, for listings: its largest tile,
+// or the least and the most of tiles with several sizes.
 struct TileSides {
-  int64_t m = 0;  // 0: all of M
+  int64_t m = 0;  // 0: all rows
   int64_t n = 0;
-  int64_t most_m = 0, most_n = 0;  // of kernels with tiles from [m, n] on; 0: one tile
+  int64_t most_m = 0, most_n = 0;  // 0: as m and n
 };
 
 struct GemmKernel {

@@ -1,10 +1,12 @@
 // The kernels of GPUs, for each op. `any` kernels take every shape and sum in f32, in an order that
 // only the sizes of one result decide.
 #include <array>
+#include <type_traits>
 
 #include "src/kernels/backends.h"
 #include "src/kernels/cuda/isa.h"
 #include "src/kernels/cuda/launch/launch.h"
+#include "src/kernels/rule_text.h"
 
 namespace latte::cuda {
 namespace {
@@ -35,14 +37,23 @@ constexpr std::array<Kernel<Op>, 1> Any(std::string_view name, Launcher<Op> run,
                      .supports = supports,
                      .run = run,
                      .order = "any",
-                     .arithmetic = "f32",
                      .remark = "not yet run on hardware"}};
 }
 
-// Products of all activations with all weights.
+template <class Op>
+constexpr auto AnyAttention(std::string_view name, Launcher<Op> run, Rule<Op> supports,
+                            Clause (*limits)() = nullptr) {
+  auto out = Any<Op>(name, run, supports);
+  out[0].arithmetic = "f32";
+  out[0].limits = limits;
+  return out;
+}
+
+// Products of all activations with all weights. gemm_t has no scales of activations.
 template <class Op>
 constexpr bool MultipliesTypes(const typename Op::Shape& s) {
-  return (IsFloat(s.x) || s.x == DType::kI8) && IsWeight(s.w);
+  const bool int8 = s.x == DType::kI8 && !std::is_same_v<Op, GemmTOp>;
+  return (IsFloat(s.x) || int8) && IsWeight(s.w);
 }
 
 // The kernels of an op; none for ops of the host.
@@ -56,20 +67,22 @@ constexpr auto kRows<GemmTOp> = Any<GemmTOp>("any.gemm_t", LaunchGemmT, Multipli
 template <>
 constexpr auto kRows<ExpertGemmOp> = Any<ExpertGemmOp>("any.expert_gemm", LaunchExpertGemm,
                                                        MultipliesTypes<ExpertGemmOp>);
+constexpr auto kLatentFits = [](const auto& s) { return s.c <= kMostColumns; };
 template <>
-constexpr auto kRows<MlaDecodeOp> = Any<MlaDecodeOp>("any.mla_decode", LaunchMlaDecode,
-                                                     [](const MlaDecodeOp::Shape& s) {
-                                                       return IsCache(s.cache, s.kind) &&
-                                                              s.c <= kMostColumns;
-                                                     });
+constexpr auto kRows<MlaDecodeOp> = AnyAttention<MlaDecodeOp>(
+    "any.mla_decode", LaunchMlaDecode,
+    [](const MlaDecodeOp::Shape& s) { return IsCache(s.cache, s.kind) && kLatentFits(s); },
+    [] { return kLatentFits(ShapeNames<MlaDecodeOp>()); });
 template <>
-constexpr auto kRows<IndexTopKOp> = Any<IndexTopKOp>("any.index_topk", LaunchIndexTopK,
-                                                     [](const IndexTopKOp::Shape& s) {
-                                                       return IsCache(s.cache, s.kind);
-                                                     });
+constexpr auto kRows<IndexTopKOp> = AnyAttention<IndexTopKOp>("any.index_topk", LaunchIndexTopK,
+                                                              [](const IndexTopKOp::Shape& s) {
+                                                                return IsCache(s.cache, s.kind);
+                                                              });
+constexpr auto kValuesFit = [](const auto& s) { return s.v <= kMostColumns; };
 template <>
-constexpr auto kRows<MhaOp> = Any<MhaOp>("any.mha", LaunchMha,
-                                         [](const MhaOp::Shape& s) { return s.v <= kMostColumns; });
+constexpr auto kRows<MhaOp> = AnyAttention<MhaOp>(
+    "any.mha", LaunchMha, [](const MhaOp::Shape& s) { return kValuesFit(s); },
+    [] { return kValuesFit(ShapeNames<MhaOp>()); });
 template <>
 constexpr auto kRows<LseMergeOp> = Any<LseMergeOp>("any.lse_merge", LaunchLseMerge);
 template <>

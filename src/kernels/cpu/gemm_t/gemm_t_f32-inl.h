@@ -144,8 +144,7 @@ void OuterRows(const GemmTTask& t, const ColumnPanel<T>& panel, SequentialPrefet
 // Registers per run of columns.
 constexpr int64_t kOuterVectors = 4;
 
-// kWide: registers per run of columns.
-template <class V, int64_t kWide, class T>
+template <class V, class T>
 void LargeM(const GemmTTask& t, const T* w) {
   constexpr int64_t kRows = sizeof(T) == 1 ? kScaledRows : kColumnsRows;
   // A run of columns reads a line of each row. Prefetching all of B first keeps memory order.
@@ -156,12 +155,12 @@ void LargeM(const GemmTTask& t, const T* w) {
   SequentialPrefetch ahead;
   if (t.next_w != nullptr) {
     constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-    const int64_t runs = (t.k + kWide * V::kLanes - 1) / (kWide * V::kLanes) *
+    const int64_t runs = (t.k + kOuterVectors * V::kLanes - 1) / (kOuterVectors * V::kLanes) *
                          ((t.n + kRows - 1) / kRows) * ((t.m + V::kTileRows - 1) / V::kTileRows);
     ahead = SequentialPrefetch(t.next_w, t.w_stride * kSize, row_bytes, t.n,
                                t.tuning->prefetch_level, runs);
   }
-  ForEachColumnRun<V, kWide>(t.k, [&](int64_t column, auto vectors, int64_t columns) {
+  ForEachColumnRun<V, kOuterVectors>(t.k, [&](int64_t column, auto vectors, int64_t columns) {
     for (int64_t n = 0; n < t.n; n += kRows)
       OuterRows<V, decltype(vectors)::value>(
           t,
@@ -408,7 +407,7 @@ void SmallMInRegisters(const GemmTTask& t, const T* w) {
   }
 }
 
-// Whether a register has room enough for sums of small M to stay in registers.
+// Whether an instruction set has enough registers to keep the sums of small M in them.
 template <class V>
 constexpr bool kKeepsSums = V::kLanes >= 16;
 // Columns of a tile of small M.
@@ -446,7 +445,7 @@ void SmallM(const GemmTTask& task, const T* w) {
 // Requires: t.batches is 1.
 template <class V>
 void GemmTF32(const GemmTTask& t) {
-  WithWeightType(t.w, t.w_type, [&](const auto* w) { LargeM<V, kOuterVectors>(t, w); });
+  WithWeightType(t.w, t.w_type, [&](const auto* w) { LargeM<V>(t, w); });
 }
 
 // Requires: M ≤ kMaxSmallM.

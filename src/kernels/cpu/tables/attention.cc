@@ -5,15 +5,6 @@
 #include "src/kernels/rule_text.h"
 
 namespace latte {
-
-template <>
-struct ShapeNames<MlaDecodeOp> {
-  Quantity h{"H"}, c{"C"}, r{"R"}, page_tokens{"tokens of a page"};
-  FormatName kind;
-};
-template <>
-struct ShapeNames<MhaOp> {};
-
 namespace cpu {
 namespace {
 
@@ -24,7 +15,6 @@ using Mhas = MhaOp::Shape;
 constexpr auto kIsF8 = [](const auto& s) {
   return s.kind == CacheFormat::kF8 || s.kind == CacheFormat::kF8Dense;
 };
-bool ReadsAny(const Decodes&) { return true; }
 bool ReadsI8(const Decodes& s) { return s.kind == CacheFormat::kI8; }
 bool ReadsF8(const Decodes& s) { return kIsF8(s); }
 bool ReadsBf16(const Decodes& s) {
@@ -44,11 +34,10 @@ constexpr auto kPrefersSmallH =
     RuleOf<MlaDecodeOp>([](const auto& s, auto) { return s.h <= kMaxSmallH; });
 // q6 rows are rounded to bf16 first, which pays off from H = 8 on.
 constexpr auto kPrefersAmxDecode = RuleOf<MlaDecodeOp>([](const auto& s, auto) {
-  return !(kIsF8(s) && s.h <= kMaxSmallH) && (!(s.kind == CacheFormat::kQ6) || s.h >= 8);
+  return !(kIsF8(s) && s.h <= kMaxSmallH) && (s.kind != CacheFormat::kQ6 || s.h >= 8);
 });
 
-bool TakesAny(const Mhas&) { return true; }
-bool TakesBf16(const Mhas& s) { return s.arithmetic == DType::kBF16; }
+bool MultipliesBf16(const Mhas& s) { return s.arithmetic == DType::kBF16; }
 
 // Intel cores run vdpbf16ps slower than f32 multiply-adds; see gemm.cc.
 template <class Op>
@@ -58,14 +47,14 @@ constexpr auto kHasSlowBf16Dot = RuleOf<Op>([](const auto&, auto uarch) {
 
 // Adds the code and the limits of a kernel to its entry.
 template <const MlaDecodeKernel& kCode, bool (*kReads)(const Decodes&), auto kLimits = kAnySize>
-constexpr Kernel<MlaDecodeOp> EntryOf(Kernel<MlaDecodeOp> kernel) {
+constexpr Kernel<MlaDecodeOp> DecodeEntryOf(Kernel<MlaDecodeOp> kernel) {
   kernel.supports = [](const Decodes& s) { return Supports(s) && kReads(s) && kLimits(s); };
   kernel.limits = []() -> Clause { return kLimits(ShapeNames<MlaDecodeOp>()); };
   kernel.run = [](const MlaDecodeOp::Params& p, const Exec& exec) { MlaDecode(kCode, p, exec); };
   return kernel;
 }
 template <const MhaKernel& kCode, bool (*kTakes)(const Mhas&)>
-constexpr Kernel<MhaOp> EntryOf(Kernel<MhaOp> kernel) {
+constexpr Kernel<MhaOp> MhaEntryOf(Kernel<MhaOp> kernel) {
   kernel.supports = [](const Mhas& s) { return Supports(s) && kTakes(s); };
   kernel.run = [](const MhaOp::Params& p, const Exec& exec) { Mha(kCode, p, exec); };
   return kernel;
@@ -78,33 +67,33 @@ void RunIndexTopK(const IndexTopKOp::Params& p, const Exec& exec) {
 
 constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     Reference<MlaDecodeOp>("ref.mla_decode", ref::MlaDecode),
-    EntryOf<kAvx2Decode, ReadsAny>(
+    DecodeEntryOf<kAvx2Decode, Always<MlaDecodeOp>>(
         {.name = "avx2.mla_decode", .isa = x86::kAvx2, .order = "f32x8", .arithmetic = "f32"}),
-    EntryOf<kAvx512Decode, ReadsAny>(
+    DecodeEntryOf<kAvx512Decode, Always<MlaDecodeOp>>(
         {.name = "avx512.mla_decode", .isa = x86::kAvx512, .order = "f32x16", .arithmetic = "f32"}),
-    EntryOf<kVnniDecode, ReadsI8, kS8Rope>({.name = "avx512_vnni.mla_decode",
-                                            .isa = x86::kAvx512Vnni,
-                                            .order = "s16",
-                                            .arithmetic = "s16"}),
-    EntryOf<kBf16Decode, ReadsBf16>({.name = "avx512_bf16.mla_decode_bf16",
-                                     .isa = x86::kAvx512Bf16,
-                                     .is_slow = kHasSlowBf16Dot<MlaDecodeOp>,
-                                     .order = "bf16",
-                                     .arithmetic = "bf16"}),
-    EntryOf<kBf16DecodeSmallH, ReadsF8, kPagesOf16>({.name = "avx512_bf16.mla_decode_small_h",
-                                                     .isa = x86::kAvx512Bf16,
-                                                     .is_preferred = kPrefersSmallH,
-                                                     .order = "bf16 small H",
-                                                     .arithmetic = "bf16"}),
-    EntryOf<kAmxDecodeBf16, ReadsBf16, kPagesOf16>({.name = "amx.mla_decode_bf16",
-                                                    .isa = x86::kAmx,
-                                                    .is_preferred = kPrefersAmxDecode,
-                                                    .order = "bf16 tiles",
-                                                    .arithmetic = "bf16"}),
-    EntryOf<kAmxDecodeS8, ReadsI8, kWholeS8Tiles>({.name = "amx.mla_decode_s8",
-                                                   .isa = x86::kAmx,
-                                                   .order = "s8 tiles",
-                                                   .arithmetic = "s8 + s8"}),
+    DecodeEntryOf<kVnniDecode, ReadsI8, kS8Rope>({.name = "avx512_vnni.mla_decode",
+                                                  .isa = x86::kAvx512Vnni,
+                                                  .order = "s16",
+                                                  .arithmetic = "s16"}),
+    DecodeEntryOf<kBf16Decode, ReadsBf16>({.name = "avx512_bf16.mla_decode_bf16",
+                                           .isa = x86::kAvx512Bf16,
+                                           .is_slow = kHasSlowBf16Dot<MlaDecodeOp>,
+                                           .order = "bf16",
+                                           .arithmetic = "bf16"}),
+    DecodeEntryOf<kBf16DecodeSmallH, ReadsF8, kPagesOf16>({.name = "avx512_bf16.mla_decode_small_h",
+                                                           .isa = x86::kAvx512Bf16,
+                                                           .is_preferred = kPrefersSmallH,
+                                                           .order = "bf16 small H",
+                                                           .arithmetic = "bf16"}),
+    DecodeEntryOf<kAmxDecodeBf16, ReadsBf16, kPagesOf16>({.name = "amx.mla_decode_bf16",
+                                                          .isa = x86::kAmx,
+                                                          .is_preferred = kPrefersAmxDecode,
+                                                          .order = "bf16 tiles",
+                                                          .arithmetic = "bf16"}),
+    DecodeEntryOf<kAmxDecodeS8, ReadsI8, kWholeS8Tiles>({.name = "amx.mla_decode_s8",
+                                                         .isa = x86::kAmx,
+                                                         .order = "s8 tiles",
+                                                         .arithmetic = "s8 + s8"}),
 };
 
 constexpr Kernel<IndexTopKOp> kIndexTopK[] = {
@@ -145,16 +134,16 @@ constexpr Kernel<MergeSplitsOp> kMergeSplits[] = {
 
 constexpr Kernel<MhaOp> kMha[] = {
     Reference<MhaOp>("ref.mha", ref::Mha),
-    EntryOf<kAvx2Mha, TakesAny>(
+    MhaEntryOf<kAvx2Mha, Always<MhaOp>>(
         {.name = "avx2.mha", .isa = x86::kAvx2, .order = "f32x8", .arithmetic = "f32"}),
-    EntryOf<kAvx512Mha, TakesAny>(
+    MhaEntryOf<kAvx512Mha, Always<MhaOp>>(
         {.name = "avx512.mha", .isa = x86::kAvx512, .order = "f32x16", .arithmetic = "f32"}),
-    EntryOf<kBf16Mha, TakesBf16>({.name = "avx512_bf16.mha",
-                                  .isa = x86::kAvx512Bf16,
-                                  .is_slow = kHasSlowBf16Dot<MhaOp>,
-                                  .order = "bf16",
-                                  .arithmetic = "bf16"}),
-    EntryOf<kAmxMha, TakesBf16>(
+    MhaEntryOf<kBf16Mha, MultipliesBf16>({.name = "avx512_bf16.mha",
+                                          .isa = x86::kAvx512Bf16,
+                                          .is_slow = kHasSlowBf16Dot<MhaOp>,
+                                          .order = "bf16",
+                                          .arithmetic = "bf16"}),
+    MhaEntryOf<kAmxMha, MultipliesBf16>(
         {.name = "amx.mha", .isa = x86::kAmx, .order = "bf16 tiles", .arithmetic = "bf16"}),
 };
 

@@ -8,13 +8,6 @@
 #include "src/kernels/rule_text.h"
 
 namespace latte {
-
-template <>
-struct ShapeNames<GemmOp> {
-  Quantity m{"M"}, n{"N"}, k{"K"}, scale_group{"scale group"};
-  TypeName w{"B"};
-};
-
 namespace cpu {
 namespace {
 
@@ -24,33 +17,34 @@ using Gemms = GemmOp::Shape;
 constexpr std::string_view kF32Avx2 = "f32x8", kF32Avx512 = "f32x16", kBf16 = "bf16x32",
                            kBf16W8 = "bf16x16", kBf16Amx = "bf16 tiles", kS8 = "s8 chunks of 128";
 
-// The types and scales that kernels take, among the shapes that all of them support.
-bool TakesAny(const Gemms&) { return true; }
+// The types that kernels multiply, among the shapes that all of them support.
 bool TakesPlain(const Gemms& s) { return IsPlain(s.x) && IsPlain(s.w); }
 bool TakesBf16(const Gemms& s) { return s.x == DType::kBF16 && s.w == DType::kBF16; }
 bool TakesBf16W8(const Gemms& s) {
   return s.x == DType::kBF16 && (IsF8(s.w) || s.w == DType::kI8 || s.w == DType::kU4);
 }
-bool HasScaleGroupsOf(const Gemms& s, int64_t columns) {
-  return s.scale_group > 0 && (s.scale_group % columns == 0 || s.scale_group == s.k);
-}
-// Scales change at whole K steps.
 bool TakesAmxBf16(const Gemms& s) {
   if (s.w == DType::kBF16) return s.x == DType::kBF16 && s.scale_group == 0;
-  return TakesBf16W8(s) && s.w != DType::kU4 &&
-         HasScaleGroupsOf(s, s.w == DType::kF8E4M3 ? 128 : 32);
+  return TakesBf16W8(s) && s.w != DType::kU4 && s.scale_group > 0;
 }
 bool TakesFp8(const Gemms& s) { return TakesAmxBf16(s) && s.w == DType::kF8E4M3; }
-// A chunk of 128 columns has one scale, of 4-bit weights up to four.
 bool TakesS8(const Gemms& s) {
-  return s.x == DType::kI8 && s.x_group % 128 == 0 && (s.w == DType::kI8 || s.w == DType::kU4) &&
-         HasScaleGroupsOf(s, s.w == DType::kI8 ? 128 : 32);
+  return s.x == DType::kI8 && (s.w == DType::kI8 || s.w == DType::kU4) && s.scale_group > 0;
 }
 bool TakesS8S8(const Gemms& s) { return TakesS8(s) && s.w == DType::kI8; }
 
-// The limits of sizes beyond the members of GemmKernel.
-constexpr auto k8x8Sizes = [](const auto& s) {
-  return s.scale_group == s.k && IsMultiple(s.k, 128);
+// Limits beyond the members of GemmKernel. Scales change at whole K steps of tiles.
+constexpr auto kTileScales = [](const auto& s) {
+  return s.scale_group == s.k || (IsMultiple(s.scale_group, 32) &&
+                                  (s.w != DType::kF8E4M3 || IsMultiple(s.scale_group, 128)));
+};
+// A chunk of 128 columns has one scale, of 4-bit weights up to four.
+constexpr auto kChunkScales = [](const auto& s) {
+  return IsMultiple(s.x_group, 128) && (s.scale_group == s.k || IsMultiple(s.scale_group, 128) ||
+                                        (s.w == DType::kU4 && IsMultiple(s.scale_group, 32)));
+};
+constexpr auto k8x8Scales = [](const auto& s) {
+  return IsMultiple(s.x_group, 128) && s.scale_group == s.k && IsMultiple(s.k, 128);
 };
 
 // Shape: GemmOp::Shape or its names.
@@ -112,8 +106,9 @@ struct GemmEntry {
 template <const GemmKernel& kCode>
 void RunGemm(const GemmOp::Params&, const Exec&);
 
+// Adds the code and the limits of a kernel to its entry.
 template <const GemmKernel& kCode, bool (*kTakes)(const Gemms&), auto kLimits = kAnySize>
-constexpr GemmEntry EntryOf(Kernel<GemmOp> kernel) {
+constexpr GemmEntry GemmEntryOf(Kernel<GemmOp> kernel) {
   kernel.supports = [](const Gemms& s) {
     return Supports(s) && kTakes(s) && kLimits(s) && WithinLimits(kCode, s);
   };
@@ -129,82 +124,83 @@ constexpr GemmEntry EntryOf(Kernel<GemmOp> kernel) {
 constexpr GemmEntry kGemmEntries[] = {
     {Reference<GemmOp>("ref.gemm", ref::Gemm)},
 
-    EntryOf<kAvx2GemmF32, TakesAny>(
+    GemmEntryOf<kAvx2GemmF32, Always<GemmOp>>(
         {.name = "avx2.gemm_f32", .isa = x86::kAvx2, .order = kF32Avx2}),
-    EntryOf<kAvx2GemmF32Streams, TakesPlain>({.name = "avx2.gemm_f32_streams",
-                                              .isa = x86::kAvx2,
-                                              .is_preferred = kReadsManyStreams,
-                                              .order = kF32Avx2}),
-    EntryOf<kAvx2GemmS8Packed64, TakesS8>(
+    GemmEntryOf<kAvx2GemmF32Streams, TakesPlain>({.name = "avx2.gemm_f32_streams",
+                                                  .isa = x86::kAvx2,
+                                                  .is_preferred = kReadsManyStreams,
+                                                  .order = kF32Avx2}),
+    GemmEntryOf<kAvx2GemmS8Packed64, TakesS8, kChunkScales>(
         {.name = "avx2.gemm_s8_packed64", .isa = x86::kAvx2, .order = kS8}),
-    EntryOf<kAvx2GemmS8Gemv, TakesS8>(
+    GemmEntryOf<kAvx2GemmS8Gemv, TakesS8, kChunkScales>(
         {.name = "avx2.gemm_s8_gemv", .isa = x86::kAvx2, .order = kS8}),
 
-    EntryOf<kAvx512GemmF32, TakesAny>(
+    GemmEntryOf<kAvx512GemmF32, Always<GemmOp>>(
         {.name = "avx512.gemm_f32", .isa = x86::kAvx512, .order = kF32Avx512}),
-    EntryOf<kAvx512GemmF32Streams, TakesPlain>({.name = "avx512.gemm_f32_streams",
-                                                .isa = x86::kAvx512,
-                                                .is_preferred = kReadsManyStreams,
-                                                .order = kF32Avx512}),
+    GemmEntryOf<kAvx512GemmF32Streams, TakesPlain>({.name = "avx512.gemm_f32_streams",
+                                                    .isa = x86::kAvx512,
+                                                    .is_preferred = kReadsManyStreams,
+                                                    .order = kF32Avx512}),
 
-    EntryOf<kVnniGemmPacked64, TakesS8>(
+    GemmEntryOf<kVnniGemmPacked64, TakesS8, kChunkScales>(
         {.name = "avx512_vnni.gemm_s8_packed64", .isa = x86::kAvx512Vnni, .order = kS8}),
-    EntryOf<kVnniGemmBcast, TakesS8S8>({.name = "avx512_vnni.gemm_s8_bcast",
-                                        .isa = x86::kAvx512Vnni,
-                                        .is_preferred = kFillsLanes,
-                                        .order = kS8}),
-    EntryOf<kVnniGemm16xM, TakesS8>(
+    GemmEntryOf<kVnniGemmBcast, TakesS8S8, kChunkScales>({.name = "avx512_vnni.gemm_s8_bcast",
+                                                          .isa = x86::kAvx512Vnni,
+                                                          .is_preferred = kFillsLanes,
+                                                          .order = kS8}),
+    GemmEntryOf<kVnniGemm16xM, TakesS8, kChunkScales>(
         {.name = "avx512_vnni.gemm_s8_16xm", .isa = x86::kAvx512Vnni, .order = kS8}),
-    EntryOf<kVnniGemm8x8, TakesS8S8, k8x8Sizes>({.name = "avx512_vnni.gemm_s8_8x8c8",
-                                                 .isa = x86::kAvx512Vnni,
-                                                 .is_preferred = kPrefers8x8,
-                                                 .order = kS8}),
-    EntryOf<kVnniGemmGemv, TakesS8>({.name = "avx512_vnni.gemm_s8_gemv",
-                                     .isa = x86::kAvx512Vnni,
-                                     .is_preferred = kPrefersGemv,
-                                     .order = kS8}),
+    GemmEntryOf<kVnniGemm8x8, TakesS8S8, k8x8Scales>({.name = "avx512_vnni.gemm_s8_8x8c8",
+                                                      .isa = x86::kAvx512Vnni,
+                                                      .is_preferred = kPrefers8x8,
+                                                      .order = kS8}),
+    GemmEntryOf<kVnniGemmGemv, TakesS8, kChunkScales>({.name = "avx512_vnni.gemm_s8_gemv",
+                                                       .isa = x86::kAvx512Vnni,
+                                                       .is_preferred = kPrefersGemv,
+                                                       .order = kS8}),
 
-    EntryOf<kBf16Gemm, TakesBf16>({.name = "avx512_bf16.gemm_bf16",
-                                   .isa = x86::kAvx512Bf16,
-                                   .is_slow = kHasSlowBf16Gemm,
-                                   .order = kBf16}),
-    EntryOf<kBf16GemmSmallM, TakesBf16>({.name = "avx512_bf16.gemm_bf16_small_m",
-                                         .isa = x86::kAvx512Bf16,
-                                         .is_preferred = kKeepsAInL1,
-                                         .is_slow = kHasSlowBf16Gemm,
-                                         .order = kBf16}),
-    EntryOf<kBf16Gemm4x6, TakesBf16>({.name = "avx512_bf16.gemm_bf16_4x6",
-                                      .isa = x86::kAvx512Bf16,
-                                      .is_preferred = kPrefers4x6,
-                                      .is_slow = kHasSlowBf16Gemm,
-                                      .order = kBf16}),
-    EntryOf<kBf16Gemm3x8, TakesBf16>({.name = "avx512_bf16.gemm_bf16_packed_3x8",
-                                      .isa = x86::kAvx512Bf16,
-                                      .is_preferred = kPrefers3x8,
-                                      .is_slow = kHasSlowBf16Gemm,
-                                      .order = kBf16}),
-    EntryOf<kBf16GemmW8, TakesBf16W8>(
+    GemmEntryOf<kBf16Gemm, TakesBf16>({.name = "avx512_bf16.gemm_bf16",
+                                       .isa = x86::kAvx512Bf16,
+                                       .is_slow = kHasSlowBf16Gemm,
+                                       .order = kBf16}),
+    GemmEntryOf<kBf16GemmSmallM, TakesBf16>({.name = "avx512_bf16.gemm_bf16_small_m",
+                                             .isa = x86::kAvx512Bf16,
+                                             .is_preferred = kKeepsAInL1,
+                                             .is_slow = kHasSlowBf16Gemm,
+                                             .order = kBf16}),
+    GemmEntryOf<kBf16Gemm4x6, TakesBf16>({.name = "avx512_bf16.gemm_bf16_4x6",
+                                          .isa = x86::kAvx512Bf16,
+                                          .is_preferred = kPrefers4x6,
+                                          .is_slow = kHasSlowBf16Gemm,
+                                          .order = kBf16}),
+    GemmEntryOf<kBf16Gemm3x8, TakesBf16>({.name = "avx512_bf16.gemm_bf16_packed_3x8",
+                                          .isa = x86::kAvx512Bf16,
+                                          .is_preferred = kPrefers3x8,
+                                          .is_slow = kHasSlowBf16Gemm,
+                                          .order = kBf16}),
+    GemmEntryOf<kBf16GemmW8, TakesBf16W8>(
         {.name = "avx512_bf16.gemm_bf16_w8", .isa = x86::kAvx512Bf16, .order = kBf16W8}),
-    EntryOf<kBf16GemmW8Gemv, TakesBf16W8>(
+    GemmEntryOf<kBf16GemmW8Gemv, TakesBf16W8>(
         {.name = "avx512_bf16.gemm_bf16_w8_gemv", .isa = x86::kAvx512Bf16, .order = kBf16W8}),
-    EntryOf<kBf16GemmW8Streams, TakesBf16W8>({.name = "avx512_bf16.gemm_bf16_w8_streams",
-                                              .isa = x86::kAvx512Bf16,
-                                              .is_preferred = kReadsManyStreams,
-                                              .order = kBf16W8}),
+    GemmEntryOf<kBf16GemmW8Streams, TakesBf16W8>({.name = "avx512_bf16.gemm_bf16_w8_streams",
+                                                  .isa = x86::kAvx512Bf16,
+                                                  .is_preferred = kReadsManyStreams,
+                                                  .order = kBf16W8}),
 
-    EntryOf<kAmxGemmBf16, TakesAmxBf16>(
+    GemmEntryOf<kAmxGemmBf16, TakesAmxBf16, kTileScales>(
         {.name = "amx.gemm_bf16", .isa = x86::kAmx, .order = kBf16Amx}),
-    EntryOf<kAmxGemmBf16SmallM, TakesAmxBf16>(
+    GemmEntryOf<kAmxGemmBf16SmallM, TakesAmxBf16, kTileScales>(
         {.name = "amx.gemm_bf16_small_m", .isa = x86::kAmx, .order = kBf16Amx}),
-    EntryOf<kAmxGemmFp8Gemv, TakesFp8>(
+    GemmEntryOf<kAmxGemmFp8Gemv, TakesFp8, kTileScales>(
         {.name = "amx.gemm_fp8_gemv", .isa = x86::kAmx, .order = kBf16Amx}),
-    EntryOf<kAmxGemmS8, TakesS8>({.name = "amx.gemm_s8", .isa = x86::kAmx, .order = kS8}),
-    EntryOf<kAmxGemmS8SmallM, TakesS8>(
+    GemmEntryOf<kAmxGemmS8, TakesS8, kChunkScales>(
+        {.name = "amx.gemm_s8", .isa = x86::kAmx, .order = kS8}),
+    GemmEntryOf<kAmxGemmS8SmallM, TakesS8, kChunkScales>(
         {.name = "amx.gemm_s8_small_m", .isa = x86::kAmx, .order = kS8}),
-    EntryOf<kAmxGemmS8Gemv, TakesS8>({.name = "amx.gemm_s8_gemv",
-                                      .isa = x86::kAmx,
-                                      .is_preferred = kPrefersAmxGemv,
-                                      .order = kS8}),
+    GemmEntryOf<kAmxGemmS8Gemv, TakesS8, kChunkScales>({.name = "amx.gemm_s8_gemv",
+                                                        .isa = x86::kAmx,
+                                                        .is_preferred = kPrefersAmxGemv,
+                                                        .order = kS8}),
 };
 
 constexpr auto kGemm = [] {

@@ -4,12 +4,6 @@
 #include "src/kernels/rule_text.h"
 
 namespace latte {
-
-template <>
-struct ShapeNames<GemmTOp> {
-  Quantity m{"M"}, k{"K"}, scale_group{"scale group"}, scale_rows{"scale rows"};
-};
-
 namespace cpu {
 namespace {
 
@@ -20,8 +14,7 @@ constexpr std::string_view kRows = "rows in order", kBf16Rows = "pairs of rows",
                            kS16Rows = "s16 rows", kS8Rows = "s8 rows";
 
 // The types that kernels multiply, among the shapes that all of them support.
-bool TakesAny(const GemmTs&) { return true; }
-bool TakesFp8(const GemmTs& s) { return s.x == DType::kBF16 && IsF8(s.w); }
+bool TakesBf16Fp8(const GemmTs& s) { return s.x == DType::kBF16 && IsF8(s.w); }
 // f32 x has more bits than the fixed point of the kernel.
 bool TakesI8(const GemmTs& s) { return s.x != DType::kF32 && s.w == DType::kI8; }
 bool TakesU4(const GemmTs& s) { return s.w == DType::kU4 && s.scale_group > 0; }
@@ -37,18 +30,18 @@ constexpr auto kU4Sizes = [](const auto& s) {
 
 // Shape: GemmTOp::Shape or its names.
 template <class Shape>
-auto WithinLimits(const GemmTKernel& kernel, const Shape& s) {
+auto WithinMaxM(const GemmTKernel& kernel, const Shape& s) {
   using Holds = decltype(s.m <= kernel.max_m);
   return kernel.max_m == 0 ? Holds(true) : s.m <= kernel.max_m;
 }
 
 template <const GemmTKernel& kCode, bool (*kTakes)(const GemmTs&), auto kLimits = kAnySize>
-constexpr Kernel<GemmTOp> EntryOf(std::string_view name, Isa isa, std::string_view order) {
+constexpr Kernel<GemmTOp> GemmTEntryOf(std::string_view name, Isa isa, std::string_view order) {
   return {.name = name,
           .isa = isa,
           .supports =
               [](const GemmTs& s) {
-                return Supports(s) && kTakes(s) && kLimits(s) && WithinLimits(kCode, s);
+                return Supports(s) && kTakes(s) && kLimits(s) && WithinMaxM(kCode, s);
               },
           .run = [](const GemmTOp::Params& p, const Exec& exec) { GemmT(kCode, p, exec); },
           .order = order,
@@ -56,20 +49,23 @@ constexpr Kernel<GemmTOp> EntryOf(std::string_view name, Isa isa, std::string_vi
           .limits =
               [] {
                 const ShapeNames<GemmTOp> s;
-                return kLimits(s) && WithinLimits(kCode, s);
+                return kLimits(s) && WithinMaxM(kCode, s);
               }};
 }
 
 constexpr Kernel<GemmTOp> kGemmT[] = {
     Reference<GemmTOp>("ref.gemm_t", ref::GemmT),
-    EntryOf<kAvx2GemmT, TakesAny>("avx2.gemm_t_f32", x86::kAvx2, kRows),
-    EntryOf<kAvx2GemmTSmallM, TakesAny>("avx2.gemm_t_f32_small_m", x86::kAvx2, kRows),
-    EntryOf<kAvx512GemmT, TakesAny>("avx512.gemm_t_f32", x86::kAvx512, kRows),
-    EntryOf<kAvx512GemmTSmallM, TakesAny>("avx512.gemm_t_f32_small_m", x86::kAvx512, kRows),
-    EntryOf<kVnniGemmTW8, TakesI8, kI8Sizes>("avx512_vnni.gemm_t_w8", x86::kAvx512Vnni, kS16Rows),
-    EntryOf<kVnniGemmTW4, TakesU4, kU4Sizes>("avx512_vnni.gemm_t_w4", x86::kAvx512Vnni, kS8Rows),
-    EntryOf<kBf16GemmTFp8, TakesFp8, kFp8Sizes>("avx512_bf16.gemm_t_fp8", x86::kAvx512Bf16,
-                                                kBf16Rows),
+    GemmTEntryOf<kAvx2GemmT, Always<GemmTOp>>("avx2.gemm_t_f32", x86::kAvx2, kRows),
+    GemmTEntryOf<kAvx2GemmTSmallM, Always<GemmTOp>>("avx2.gemm_t_f32_small_m", x86::kAvx2, kRows),
+    GemmTEntryOf<kAvx512GemmT, Always<GemmTOp>>("avx512.gemm_t_f32", x86::kAvx512, kRows),
+    GemmTEntryOf<kAvx512GemmTSmallM, Always<GemmTOp>>("avx512.gemm_t_f32_small_m", x86::kAvx512,
+                                                      kRows),
+    GemmTEntryOf<kVnniGemmTW8, TakesI8, kI8Sizes>("avx512_vnni.gemm_t_w8", x86::kAvx512Vnni,
+                                                  kS16Rows),
+    GemmTEntryOf<kVnniGemmTW4, TakesU4, kU4Sizes>("avx512_vnni.gemm_t_w4", x86::kAvx512Vnni,
+                                                  kS8Rows),
+    GemmTEntryOf<kBf16GemmTFp8, TakesBf16Fp8, kFp8Sizes>("avx512_bf16.gemm_t_fp8", x86::kAvx512Bf16,
+                                                         kBf16Rows),
 };
 
 }  // namespace
