@@ -17,7 +17,6 @@
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
 #include "src/checkpoint/model_path.h"
-#include "src/text/tokenizer_json.h"
 
 namespace latte {
 namespace {
@@ -30,7 +29,8 @@ struct EvalFlags {
   uint64_t seed = 1;
   bool json = false;
   EngineFlags engine;
-  std::vector<std::pair<std::string, Flag>> of_run;  // flags, but for `engine`, that run the model
+  std::vector<std::pair<std::string, Flag>>
+      of_run;  // other flags that only a run of the model uses
 };
 
 // The story grammar of the model in `dir`. It is read before the weights, which may be large.
@@ -57,13 +57,13 @@ Status PrintReport(const EvalFlags& flags, const EngineOptions& engine,
   return Print(Dump(out) + "\n");
 }
 
-// Names BOS and EOS, if the model's folder does.
-Result<TokenizerConfig> LoadTokenNames(const std::string& dir) {
-  constexpr int64_t kMaxBytes = 1 << 24;
-  const std::string path = dir + "/tokenizer_config.json";
-  if (!Exists(path)) return TokenizerConfig();
-  LATTE_ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxBytes));
-  return ParseTokenizerConfig(json, dir + "/");
+// The texts of BOS and EOS, which an engine may have left in texts.
+Result<std::vector<std::string>> LoadMarks(const std::string& dir) {
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, LoadTokenizer(dir));
+  std::vector<std::string> out;
+  for (const std::optional<int32_t> id : {tokenizer.bos_id(), tokenizer.eos_id()})
+    if (id) out.emplace_back(tokenizer.TokenBytes(*id));
+  return out;
 }
 
 Status CheckNoFlagOfRun(const EvalFlags& flags) {
@@ -76,15 +76,15 @@ Status CheckNoFlagOfRun(const EvalFlags& flags) {
                   given.front()));
 }
 
-// --texts: reads neither weights nor tokenizer.
+// --texts: judges without the weights.
 Status JudgeCommand(const EvalFlags& flags) {
   LATTE_RETURN_IF_ERROR(CheckNoFlagOfRun(flags));
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
   LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(dir));
-  LATTE_ASSIGN_OR_RETURN(const TokenizerConfig tokens, LoadTokenNames(dir));
+  LATTE_ASSIGN_OR_RETURN(const std::vector<std::string> marks, LoadMarks(dir));
   LATTE_ASSIGN_OR_RETURN(const std::string lines, ReadText(*flags.texts));
   const std::string where = *flags.texts == "-" ? "standard input" : *flags.texts;
-  LATTE_ASSIGN_OR_RETURN(const JudgedTexts judged, JudgeTexts(grammar, lines, where, tokens));
+  LATTE_ASSIGN_OR_RETURN(const JudgedTexts judged, JudgeTexts(grammar, lines, where, marks));
   if (!flags.json)
     return Print(fmt::format("{}: texts of {}\n{}", flags.model, where, JudgedTable(judged)));
   const JsonOut out = {
@@ -133,7 +133,7 @@ Command AddEval(const FlagSet& app) {
   sub.Add("MODEL", flags->model, "model, also as -m MODEL (default: tiny)");
   sub.Add("--texts", flags->texts,
           "judge these texts of another engine instead of running the model: {\"text\": ...} per "
-          "line, with the text of the prompt; -: standard input")
+          "line, which begins with the prompt; BOS and EOS are removed; -: standard input")
       .Value("FILE");
   flags->of_run.emplace_back(
       "--skills", sub.Add("--skills", flags->skills,

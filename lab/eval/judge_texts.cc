@@ -11,26 +11,40 @@
 namespace latte {
 namespace {
 
+constexpr size_t kMaxLineBytes = 1 << 20;
 constexpr size_t kMaxRefused = 1000;  // refused texts that are kept
 constexpr size_t kRefusedInTable = 3;
 
-// `text` without every `mark` at its ends.
-std::string_view WithoutMark(std::string_view text, std::string_view mark) {
-  if (mark.empty()) return text;
-  while (text.starts_with(mark)) text.remove_prefix(mark.size());
-  while (text.ends_with(mark)) text.remove_suffix(mark.size());
+// `text` without the marks at its ends, whatever their number and order.
+std::string_view WithoutMarks(std::string_view text, std::span<const std::string> marks) {
+  for (size_t before = text.size() + 1; text.size() < before;) {
+    before = text.size();
+    for (const std::string& mark : marks) {
+      if (text.starts_with(mark)) text.remove_prefix(mark.size());
+      if (text.ends_with(mark)) text.remove_suffix(mark.size());
+    }
+  }
   return text;
 }
 
 Result<std::string> ReadTextLine(std::string_view line, const std::string& where) {
-  LATTE_ASSIGN_OR_RETURN(const Json json, Json::Parse(line, where));
-  return json.GetString("text");
+  if (line.size() > kMaxLineBytes)
+    return Corrupt(
+        fmt::format("{}: expected at most {} bytes, found {}", where, kMaxLineBytes, line.size()));
+  const auto read = [&]() -> Result<std::string> {
+    LATTE_ASSIGN_OR_RETURN(const Json json, Json::Parse(line, where));
+    return json.GetString("text");
+  };
+  return read().map_error([](Error error) {
+    error.message += "; write one object {\"text\": …} on each line";
+    return error;
+  });
 }
 
 }  // namespace
 
 Result<JudgedTexts> JudgeTexts(const StoryGrammar& grammar, std::string_view lines,
-                               const std::string& where, const TokenizerConfig& tokens) {
+                               const std::string& where, std::span<const std::string> marks) {
   JudgedTexts out;
   out.report.total.name = "stories";
   out.report.what = "given texts that obey the grammar";
@@ -39,9 +53,7 @@ Result<JudgedTexts> JudgeTexts(const StoryGrammar& grammar, std::string_view lin
     if (IsBlank(line)) continue;
     LATTE_ASSIGN_OR_RETURN(const std::string text,
                            ReadTextLine(line, fmt::format("{}: line {}", where, number)));
-    const std::string_view bare = WithoutMark(WithoutMark(text, tokens.bos_token.value_or("")),
-                                              tokens.eos_token.value_or(""));
-    StoryVerdict verdict = grammar.Parse(bare);
+    StoryVerdict verdict = grammar.Parse(WithoutMarks(text, marks));
     ++out.report.total.items;
     ++out.report.total.count;
     if (verdict.accepted)
@@ -71,7 +83,9 @@ std::string JudgedTable(const JudgedTexts& judged) {
     out += fmt::format("line {}: {}\n", judged.refused[i].line, judged.refused[i].verdict.why);
   const EvalTally& total = judged.report.total;
   const int64_t others = total.count - total.passed - static_cast<int64_t>(shown);
-  if (others > 0) out += fmt::format("{} more texts are refused; --json lists them\n", others);
+  if (others > 0)
+    out +=
+        fmt::format("{} more texts are refused; --json lists the first {}\n", others, kMaxRefused);
   return out;
 }
 

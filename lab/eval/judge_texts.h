@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,6 @@
 #include "lab/eval/eval.h"
 #include "lab/eval/story_grammar.h"
 #include "src/base/json_out_fwd.h"
-#include "src/text/tokenizer_json.h"
 
 namespace latte {
 
@@ -25,12 +25,13 @@ struct JudgedTexts {
   std::vector<RefusedText> refused;  // the first 1,000
 };
 
-// `lines`: {"text": …} per line; other keys are ignored, and so are blank lines. `where` names the
-// lines in messages. The spellings of `tokens`' BOS and EOS are removed from both ends of a text.
-// Errors: kInvalidArgument without a text; kCorrupt naming the line and what is wrong with it.
+// `lines`: {"text": …} per line, at most 1 MiB each; other keys and blank lines are ignored.
+// `where`: names the lines in messages. `marks`: the texts of BOS and EOS, which are removed from
+// both ends of a text. Errors: kInvalidArgument without a text; kCorrupt naming the line and what
+// is wrong with it.
 [[nodiscard]] Result<JudgedTexts> JudgeTexts(const StoryGrammar& grammar, std::string_view lines,
                                              const std::string& where,
-                                             const TokenizerConfig& tokens);
+                                             std::span<const std::string> marks);
 
 // {"stories": {"items", "passed", "count", "share", "refused": [{"line", "byte", "reason"}]}}
 JsonOut JudgedJson(const JudgedTexts& judged);

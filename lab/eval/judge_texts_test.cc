@@ -12,8 +12,8 @@ constexpr std::string_view kGreeting = R"({
   "tables": {"who": {"attributes": ["name"], "rows": [["Ann"], ["Bob"]]}},
   "variables": {"who": "who"}, "distinct": [], "same": []})";
 
-Result<JudgedTexts> Judge(std::string_view lines, const TokenizerConfig& tokens = {}) {
-  return JudgeTexts(*StoryGrammar::FromJson(kGreeting, "greeting"), lines, "f.jsonl", tokens);
+Result<JudgedTexts> Judge(std::string_view lines, const std::vector<std::string>& marks = {}) {
+  return JudgeTexts(*StoryGrammar::FromJson(kGreeting, "greeting"), lines, "f.jsonl", marks);
 }
 
 TEST(JudgeTexts, CountsTextsAndSaysWhyTheyAreRefused) {
@@ -38,16 +38,16 @@ TEST(JudgeTexts, CountsTextsAndSaysWhyTheyAreRefused) {
 }
 
 TEST(JudgeTexts, SentenceMarksAreRemovedAtTheEndsOnly) {
-  TokenizerConfig tokens;
-  tokens.bos_token = "<s>";
-  tokens.eos_token = "</s>";
   const auto judged = Judge(
       "{\"text\": \"<s><s>Ann says: I am Ann.</s></s>\"}\n"
+      "{\"text\": \"</s><s></s>Ann says: I am Ann.<s></s><s>\"}\n"
+      "{\"text\": \"<s></s><s>\"}\n"
       "{\"text\": \"Ann says: </s>I am Ann.\"}\n",
-      tokens);
+      {"<s>", "</s>"});
   ASSERT_TRUE(judged) << ToString(judged.error());
-  EXPECT_EQ(judged->report.total.passed, 1);
-  EXPECT_EQ(judged->refused.at(0).verdict.at, 3u);
+  EXPECT_EQ(judged->report.total.passed, 2);
+  EXPECT_EQ(judged->refused.at(0).verdict.at, 0u);
+  EXPECT_EQ(judged->refused.at(1).verdict.at, 3u);
   EXPECT_EQ(Judge("{\"text\": \"<s>Ann says: I am Ann.\"}")->report.total.passed, 0);
 }
 
@@ -58,7 +58,8 @@ TEST(JudgeTexts, ManyRefusedTextsAreCountedAndTheFirstAreKept) {
   ASSERT_TRUE(judged);
   EXPECT_EQ(judged->report.total.count, 1002);
   EXPECT_EQ(judged->refused.size(), 1000u);
-  EXPECT_TRUE(JudgedTable(*judged).ends_with("999 more texts are refused; --json lists them\n"))
+  EXPECT_TRUE(
+      JudgedTable(*judged).ends_with("999 more texts are refused; --json lists the first 1000\n"))
       << JudgedTable(*judged);
 }
 
@@ -75,7 +76,10 @@ TEST(JudgeTexts, BadLinesAreNamed) {
   refused("{\"text\": \"x\"}\nAnn\n", Code::kCorrupt, "f.jsonl: line 2");
   refused("\n[\"x\"]", Code::kCorrupt, "f.jsonl: line 2: expected an object, found");
   refused("{\"text\": 7}", Code::kCorrupt, "f.jsonl: line 1: 'text': expected a string, found 7");
-  refused("{\"texts\": \"x\"}", Code::kCorrupt, "f.jsonl: line 1: key 'text' is missing");
+  refused("{\"texts\": \"x\"}", Code::kCorrupt,
+          "f.jsonl: line 1: key 'text' is missing; write one object {\"text\": …} on each line");
+  refused("{\"text\": \"" + std::string(1 << 20, 'x') + "\"}", Code::kCorrupt,
+          "f.jsonl: line 1: expected at most 1048576 bytes, found 1048588");
 }
 
 }  // namespace

@@ -200,8 +200,10 @@ class StoryParser {
 
   StoryVerdict Refused() const {
     constexpr size_t kShown = 24;
+    constexpr size_t kShownExpected = 64;
     std::vector<std::string> expected;
-    for (const std::string_view what : expected_) expected.push_back(fmt::format("'{}'", what));
+    for (const std::string_view what : expected_)
+      expected.push_back(fmt::format("'{}'", Printable(what, kShownExpected)));
     return {
         .at = furthest_,
         .why = fmt::format("at byte {} found '{}', expected one of {}", furthest_,

@@ -64,7 +64,11 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--corpus", choices=["check", "skip"], default="check")
     parser.add_argument("--out", help="file for the samples, one {\"text\": ...} per line")
+    for gone in ("--from-jsonl", "--show"):
+        parser.add_argument(gone, help="refused: `latte eval --texts FILE` judges texts")
     args = parser.parse_args()
+    if args.from_jsonl or args.show:
+        parser.error("--from-jsonl and --show: run `latte eval --texts FILE`, which judges texts")
     torch.set_num_threads(args.threads)
     with open(os.path.join(args.model, "training.json"), encoding="utf-8") as file:
         training = json.load(file)

@@ -8,7 +8,7 @@ The grammar goes where `latte eval` looks for it, beside the model's other files
      "distinct": [[variable, variable, attribute], ...],
      "same": [[variable, attribute, variable, attribute], ...]}
 
-The cases are stories and, of each, three broken versions: {"text", "accepted", "at"}, where "at" is
+The cases are stories and, of each, four broken versions: {"text", "accepted", "at"}, where "at" is
 the byte of a refused text at which the error begins. No parser decides: the writer of a story
 records its pieces, so the place of an error that is then made is known.
 """
@@ -91,8 +91,8 @@ def refused(before, rest):
 
 
 def cut_short(pieces, texts, rng):
-    """The text cut inside a piece. No shorter text of the grammar begins that piece, so no other
-    derivation reads a part of it."""
+    """The text cut inside a piece. No shorter text of the grammar begins that piece. Another
+    derivation must not read on into it either; `lab_test` fails if a changed grammar allows that."""
     cuttable = [index for index, piece in enumerate(pieces) if len(piece.text) > 1 and not any(
         piece.text.startswith(text) for text in texts - {piece.text})]
     index = rng.choice(cuttable)
@@ -101,14 +101,21 @@ def cut_short(pieces, texts, rng):
 
 
 def with_a_wrong_word(language, pieces, rng):
-    """The text with a word in a slot that contradicts what was said before."""
+    """The text with a word in a slot that contradicts what was said before. Every story has such a
+    slot."""
     wrong = wrong_words(language, pieces)
     index, words = rng.choice(wrong[rng.choice(sorted(wrong))])
     return refused(pieces[:index], rng.choice(words) + text_of(pieces[index + 1:]))
 
 
+def with_a_spoiled_piece(pieces, rng):
+    """The text with a character in the middle that the grammar does not have."""
+    index = rng.choice([index for index, piece in enumerate(pieces[1:-1], 1) if not piece.variable])
+    return refused(pieces[:index], "#" + text_of(pieces[index:])[1:])
+
+
 def cases(stories, seed=20):
-    """`stories` stories and three broken versions of each."""
+    """`stories` stories and four broken versions of each."""
     language = grammar.stories()
     texts = all_texts(language)
     rng, errors = random.Random(seed), random.Random(f"{seed} errors")
@@ -118,7 +125,8 @@ def cases(stories, seed=20):
         out += [dict(text=text_of(pieces), accepted=True, at=None),
                 refused(pieces, " The end."),
                 cut_short(pieces, texts, errors),
-                with_a_wrong_word(language, pieces, errors)]
+                with_a_wrong_word(language, pieces, errors),
+                with_a_spoiled_piece(pieces, errors)]
     return out
 
 
