@@ -64,8 +64,9 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--corpus", choices=["check", "skip"], default="check")
     parser.add_argument("--out", help="file for the samples, one {\"text\": ...} per line")
-    for gone in ("--from-jsonl", "--show"):
-        parser.add_argument(gone, help="refused: `latte eval --texts FILE` judges texts")
+    gone = "refused: `latte eval --texts FILE` judges texts"
+    parser.add_argument("--from-jsonl", help=gone)
+    parser.add_argument("--show", help=gone)
     args = parser.parse_args()
     if args.from_jsonl or args.show:
         parser.error("--from-jsonl and --show: run `latte eval --texts FILE`, which judges texts")
