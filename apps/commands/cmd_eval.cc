@@ -29,8 +29,8 @@ struct EvalFlags {
   uint64_t seed = 1;
   bool json = false;
   EngineFlags engine;
-  std::vector<std::pair<std::string, Flag>>
-      of_run;  // other flags that only a run of the model uses
+  // Other flags that only a run of the model uses.
+  std::vector<std::pair<std::string, Flag>> of_run;
 };
 
 // The story grammar of the model in `dir`. It is read before the weights, which may be large.

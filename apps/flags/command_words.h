@@ -21,8 +21,8 @@ struct GivenValue {
 
 struct CheckedWords {
   std::vector<GivenValue> values;  // of the command, in their order; first a model that a flag gave
-  std::vector<std::string>
-      notes;  // for the user: flags of other programs that are replaced or ignored
+  // For the user: flags of other programs that are replaced or ignored.
+  std::vector<std::string> notes;
   const CommandInfo* command = nullptr;  // that the words name, or the program itself
   bool help = false;                     // --help was given
   bool version = false;                  // --version was given

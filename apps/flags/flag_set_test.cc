@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "apps/flags/values/field_value.h"
 #include "apps/flags/values/value_text.h"
 
 namespace latte::flag_set_test {
@@ -119,15 +120,33 @@ TEST(FlagSet, InfoListsWhatWasAdded) {
 TEST(ValueText, Numbers) {
   int64_t value = 0;
   const std::pair<const char*, int64_t> kTexts[] = {
-      {"12", 12}, {"-3", -3}, {"0x10", 16}, {"", 0}, {"99999999999999999999", INT64_MAX}};
+      {"12", 12}, {"-3", -3}, {"0x10", 16}, {"", 0}, {"9223372036854775807", INT64_MAX}};
   for (const auto& [text, number] : kTexts) {
     EXPECT_TRUE(ReadValue(text, value)) << text;
     EXPECT_EQ(value, number) << text;
   }
-  for (const char* text : {"x", "1x", "1.5", "1e3", "- 1", "--1"})
+  for (const char* text :
+       {"x", "1x", "1.5", "1e3", "- 1", "--1", "9223372036854775808", "-9223372036854775809"})
     EXPECT_FALSE(ReadValue(text, value)) << text;
   int small = 0;
   EXPECT_FALSE(ReadValue("3000000000", small));
+  uint64_t positive = 0;
+  EXPECT_TRUE(ReadValue("18446744073709551615", positive));
+  EXPECT_EQ(positive, UINT64_MAX);
+  for (const char* text : {"-1", "18446744073709551616"})
+    EXPECT_FALSE(ReadValue(text, positive)) << text;
+  double real = 0;
+  EXPECT_TRUE(ReadValue("1e-400", real));
+}
+
+TEST(FieldValue, AVariableWithSeedMinusOneDrawsOne) {
+  const Field field = {.name = "seed"};
+  uint64_t seed = UINT64_MAX;
+  EXPECT_TRUE(ReadFieldText(field, "-1", &seed));
+  EXPECT_LE(seed, UINT32_MAX);
+  EXPECT_FALSE(ReadFieldText(field, "-2", &seed));
+  EXPECT_TRUE(ReadFieldText(field, "7", &seed));
+  EXPECT_EQ(seed, 7u);
 }
 
 TEST(ValueText, Bytes) {

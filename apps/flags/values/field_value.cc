@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/flags/flag_set.h"
+#include "apps/flags/seed.h"
 #include "apps/flags/values/value_text.h"
 #include "src/base/fields/fields.h"
 #include "src/base/strings.h"
@@ -60,6 +60,12 @@ struct TextReader {
     Result<LogitBias> parsed = ParseLogitBias(text);
     if (parsed) *value = *std::move(parsed);
     return parsed.has_value();
+  }
+  // A seed, the only number without a sign. As for the flag, -1 draws one.
+  bool operator()(uint64_t* value) const {
+    if (text != "-1") return ReadAsFlag(text, field.bytes, *value);
+    *value = DrawSeed();
+    return true;
   }
   template <class Number>
   bool operator()(Number* value) const {

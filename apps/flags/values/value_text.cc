@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <string_view>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -19,9 +21,13 @@ bool ReadWhole(const std::string& text, const Read& read, T& value) {
     value = T{};
     return true;
   }
+  // strtoull takes "-1" for the largest number.
+  if (std::is_unsigned_v<T> && text.find('-') != text.npos) return false;
+  errno = 0;
   char* end = nullptr;
   const auto number = read(text.c_str(), &end);
   if (end != text.c_str() + text.size()) return false;
+  if (std::is_integral_v<T> && errno == ERANGE) return false;
   value = static_cast<T>(number);
   return static_cast<decltype(number)>(value) == number || number != number;
 }

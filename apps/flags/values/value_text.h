@@ -8,9 +8,8 @@
 
 namespace latte {
 
-// Each sets `value` to what `text` means; false if it means nothing. Whole numbers may be
-// hexadecimal (0x10) or octal (010), and those that are too large become the largest one. An empty
-// text is 0.
+// Each sets `value` to the value of `text`; false if there is none, or if it is too large. Whole
+// numbers may be hexadecimal (0x10) or octal (010). An empty text is 0.
 bool ReadValue(const std::string& text, int& value);
 bool ReadValue(const std::string& text, int64_t& value);
 bool ReadValue(const std::string& text, uint64_t& value);
