@@ -29,12 +29,13 @@ constexpr std::string_view kLimits =
 
 <!-- `latte inspect --limits` writes this page. -->
 
-All input from clients, files and other machines has limits. "Set by" names the option that changes a limit, or the constant of a fixed
-limit. "Most" is the default of the option ([options.md](options.md)). "Shown by" names the test of the limit: a unit test, or a program
-in `tests` and its function or case.
+All input from clients, files and other machines has limits. "Set by" names the option that changes a limit, or the
+constant of a fixed limit. "Most" is the default of the option ([options.md](options.md)). "Shown by" names the test of
+the limit: a unit test, or a program in `tests` and its function or case.
 
-A number such as 413 is the status that `latte serve` answers, with a message that names the field, the expected value and the value found.
-In `latte batch`, the line gets the same error. For files, "refused" means exit code 2 and one line ([bad_input.md](bad_input.md)).
+A number such as 413 is the status that `latte serve` answers, with a message that names the field, the expected value and
+the value found. In `latte batch`, the line gets the same error. For files, "refused" means exit code 2 and one line
+([bad_input.md](bad_input.md)).
 
 ## Connections
 

@@ -239,8 +239,7 @@ TEST(Control, ARankThatDoesNotBelongLearnsWhy) {
             std::string::npos);
   WorldIdentity old = front.world;
   old.epoch = 0;
-  EXPECT_NE(Refusal(front, old, 1, kSecret).find("start of the group is 0, but that"),
-            std::string::npos);
+  EXPECT_NE(Refusal(front, old, 1, kSecret).find("start number is 0, but that"), std::string::npos);
   WorldIdentity other = front.world;
   other.config_hash = Digest("fp8");
   EXPECT_NE(Refusal(front, other, 1, kSecret).find("configuration"), std::string::npos);

@@ -23,7 +23,7 @@ std::string Short(std::string_view digest) { return InHex(digest.substr(0, 6)); 
 template <class T>
 tl::unexpected<Error> Differs(std::string_view what, const T& expected, const T& found) {
   return InvalidArgument(fmt::format(
-      "a rank may not join: its {} is {}, but that of this group is {}; start all ranks "
+      "a rank may not join: its {} is {}, but that of the other ranks is {}; start all ranks "
       "with the same program and options",
       what, found, expected));
 }
@@ -62,13 +62,13 @@ Result<int> FrontHandshake::Check(const Frame& frame,
   const std::string_view proved =
       std::string_view(frame.payload).substr(0, frame.payload.size() - kDigestBytes);
   if (!SameProof(proof, Proof(secret_, kJoinPurpose + hello_payload_ + std::string(proved)))) {
-    return InvalidArgument("a rank may not join: it does not know the secret of this group");
+    return InvalidArgument("a rank may not join: it does not know the secret of the other ranks");
   }
   if (version != kControlVersion) return Differs("protocol version", kControlVersion, version);
   if (world_size != world_.world_size) {
     return Differs("number of ranks", world_.world_size, world_size);
   }
-  if (epoch != world_.epoch) return Differs("start of the group", world_.epoch, epoch);
+  if (epoch != world_.epoch) return Differs("start number", world_.epoch, epoch);
   if (config_hash != world_.config_hash) {
     return Differs("configuration", Short(world_.config_hash), Short(config_hash));
   }
@@ -135,7 +135,7 @@ Status RankHandshake::OnAnswer(const Frame& frame) const {
   }
   if (frame.type != FrameType::kWelcome ||
       !SameProof(frame.payload, Proof(secret_, kWelcomePurpose + exchanged_))) {
-    return Corrupt("control connection: the front does not know the secret of this group");
+    return Corrupt("control connection: the front does not know the secret of the ranks");
   }
   return {};
 }

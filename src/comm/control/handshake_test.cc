@@ -68,16 +68,17 @@ TEST(Handshake, ARankOfTheWorldJoins) { EXPECT_EQ(*Answer(World(), 3).rank, 3); 
 TEST(Handshake, RefusalsNameBothValues) {
   WorldIdentity world = World();
   world.world_size = 8;
-  EXPECT_EQ(Refusal(world),
-            "a rank may not join: its number of ranks is 8, but that of this group is 4; start all "
-            "ranks with the same program and options");
+  EXPECT_EQ(
+      Refusal(world),
+      "a rank may not join: its number of ranks is 8, but that of the other ranks is 4; start all "
+      "ranks with the same program and options");
   world = World();
   world.epoch = 6;
-  EXPECT_NE(Refusal(world).find("start of the group is 6, but that of this group is 7"),
+  EXPECT_NE(Refusal(world).find("start number is 6, but that of the other ranks is 7"),
             std::string::npos);
   world = World();
   world.config_hash = Digest("other");
-  EXPECT_NE(Refusal(world).find("configuration is d9298a10d1b0, but that of this group is "),
+  EXPECT_NE(Refusal(world).find("configuration is d9298a10d1b0, but that of the other ranks is "),
             std::string::npos)
       << Refusal(world);
   EXPECT_EQ(Refusal(World(), 4), "a rank may not join: it is rank 4 of 4");
@@ -89,7 +90,7 @@ TEST(Handshake, WithoutTheSecretNothingElseIsSaid) {
   WorldIdentity world = World();
   world.epoch = 6;
   EXPECT_EQ(Refusal(world, 2, std::string(32, 't')),
-            "a rank may not join: it does not know the secret of this group");
+            "a rank may not join: it does not know the secret of the other ranks");
 }
 
 TEST(Handshake, AnOldRequestToJoinIsNoProof) {
