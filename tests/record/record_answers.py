@@ -2,7 +2,7 @@
 
 Usage: record_answers.py LATTE OUT [--only TEXT]
 Runs the commands over models/tiny, the golden checkpoints and synthetic models of real width, for every instruction set.
-It removes times, speeds, dates, seeds and numbers of drafts, which depend on times, before it hashes, and ignores standard error. It stops at a command that fails, so it
+It removes times, speeds, dates, seeds, bytes from disk and numbers of drafts, which depend on times, before it hashes, and ignores standard error. It stops at a command that fails, so it
 needs a processor with all instruction sets. compare_records.py compares two records.
 """
 import argparse
@@ -22,7 +22,7 @@ ATTENTION = ["auto", "decompressed", "latent", "absorbed"]
 CACHES = ["bf16", "f16", "f32", "fp8", "fp8-dense", "int8", "q6"]
 STORY = "Once upon a time, a brave duck named Wendy lived in"
 OUT = "{out}"  # stands for a path that the case may write to
-VARYING = re.compile(r'"(created|seed|[a-z]+_prediction_tokens|drafted_tokens|accepted_tokens|[a-z_]*_per_s|[a-z_]*_s|cached_tokens|machine_memory_bytes|available_memory_bytes|largest_context_here)": ?[^,}\n]*')
+VARYING = re.compile(r'"(created|seed|[a-z]+_prediction_tokens|drafted_tokens|accepted_tokens|disk_bytes_per_token|[a-z_]*_per_s|[a-z_]*_s|cached_tokens|machine_memory_bytes|available_memory_bytes|largest_context_here)": ?[^,}\n]*')
 
 
 def ids(count, vocabulary=2000):
